@@ -10,8 +10,8 @@ from wanbench.measure.experiments import MirrorFault
 from wanbench.measure.kafka import KafkaLab
 from wanbench.measure.labs import LocalLab
 from wanbench.measure.links import LinkSettings
-from wanbench.pages.stretch_or_mirror.gaps import named
-from wanbench.pages.stretch_or_mirror.losses import AT_FAILOVER, FIRST, SECOND, account, losses
+from wanbench.pages.stretch_or_mirror.gaps import LATE_S, named
+from wanbench.pages.stretch_or_mirror.losses import AT_FAILOVER, FIRST, SECOND, STANDBY, account, losses
 from wanbench.read.ingest import kafka_fault
 
 ACKNOWLEDGED = pd.DataFrame(
@@ -41,37 +41,64 @@ def log(**sequences):
     return pd.DataFrame(rows)
 
 
+def received(**sequences):
+    """Receipts, one a second from the time 1; the group's first consumer, and the one that takes over."""
+    consumers = {"first": 0, "standby": STANDBY}
+    rows = [
+        {"consumer": consumers[name], "producer": 0, "sequence": sequence, "received_at_s": 1.0 + sequence}
+        for name, each in sequences.items()
+        for sequence in each
+    ]
+    return pd.DataFrame(rows, columns=["consumer", "producer", "sequence", "received_at_s"])
+
+
+def counts(what, logs, receipts=None):
+    """What is counted of an episode, without what is 0."""
+    made = account(what, ACKNOWLEDGED, logs, received() if receipts is None else receipts)
+    return {name: value for name, value in made.items() if value}
+
+
 def test_a_stretched_cluster_misses_what_is_not_in_its_log():
-    counts = account(about(), ACKNOWLEDGED, log(first=[0, 1, 3, 4, 4]))
-    assert counts == {"acknowledged": 5, "missing": 1, "after_fault": 0, "gone": 1, "only_second": 0, "repeated": 1}
+    assert counts(about(), log(first=[0, 1, 3, 4, 4])) == {"acknowledged": 5, "missing": 1, "gone": 1, "repeated": 1}
 
 
 def test_a_pair_misses_at_the_failover_what_comes_back_later():
     logs = log(first=[0, 1, 2, 3, 4], failover=[0], second=[0, 1, 2, 3, 4])
-    counts = account(about(failover_at_s=4.5), ACKNOWLEDGED, logs)
-    assert counts == {"acknowledged": 4, "missing": 3, "after_fault": 2, "gone": 0, "only_second": 0, "repeated": 0}
+    made = counts(about(failover_at_s=4.5), logs, received(first=[0]))
+    assert made == {"acknowledged": 4, "missing": 3, "after_fault": 2}
 
 
 def test_records_that_only_the_second_cluster_has_are_counted():
     logs = log(first=[0, 1], failover=[0, 1], second=[0, 1, 2, 3, 4])
-    counts = account(about(failover_at_s=2.5), ACKNOWLEDGED, logs)
-    assert (counts["missing"], counts["only_second"]) == (0, 3)
+    made = counts(about(failover_at_s=2.5), logs)
+    assert (made.get("missing", 0), made["only_second"]) == (0, 3)
+
+
+def test_records_read_twice_or_never_by_the_group_are_counted():
+    logs = log(first=[0, 1, 2, 3, 4], failover=[0, 1, 2, 3, 4], second=[0, 1, 2, 3, 4])
+    made = counts(about(failover_at_s=9.0), logs, received(first=[0, 1, 3], standby=[1, 2, 3]))
+    assert (made["reread"], made["skipped"], made["reread_s"]) == (1, 1, 0.5)  # 3 came after the fault, and 4 to nobody
+
+
+def test_records_behind_newer_ones_are_counted():
+    logs = log(first=[0, 1, 2, 3, 4], failover=[0], second=[0, 2, 1, 3, 4])
+    standby = logs[logs["log"] == SECOND].iloc[:1].assign(producer=STANDBY, offset=0.5)
+    made = counts(about(failover_at_s=4.5), pd.concat([logs, standby]))
+    assert (made["behind"], made["disordered"], made["only_second"]) == (4, 1, 1)
 
 
 @pytest.mark.parametrize(
-    "gap, logs",
+    "gap, logs, reread_s",
     [
-        ("none", {"first": [0, 1, 2, 3, 4], "second": [0, 1, 2, 3, 4]}),
-        ("not copied", {"first": [0, 1, 2, 3, 4], "second": [0, 1]}),
-        ("expired", {"first": [None, None, None, 3, 4], "second": [0, 3, 4]}),
-        ("recreated", {"first": [3, 4], "second": [0, 4]}),
+        ("none", {"first": [0, 1, 2, 3, 4], "second": [0, 1, 2, 3, 4]}, 0),
+        ("not copied", {"first": [0, 1, 2, 3, 4], "second": [0, 1]}, 0),
+        ("expired", {"first": [None, None, None, 3, 4], "second": [0, 3, 4]}, 0),
+        ("recreated", {"first": [3, 4], "second": [0, 4]}, 0),
+        ("late", {"first": [0, 1, 2, 3, 4], "second": [0, 1, 2, 3, 4]}, 2 * LATE_S),
     ],
 )
-def test_a_gap_is_named_by_where_the_missing_records_stood(gap, logs):
-    made = log(**logs)
-    acknowledged = ACKNOWLEDGED[ACKNOWLEDGED.acknowledged_at_s.notna()]
-    missing = acknowledged[~acknowledged.sequence.isin(made.sequence[made["log"] == SECOND])]
-    assert named(missing, made) == gap
+def test_a_gap_is_named_by_where_the_missing_records_stood(gap, logs, reread_s):
+    assert named(ACKNOWLEDGED[ACKNOWLEDGED.acknowledged_at_s.notna()], log(**logs), reread_s) == gap
 
 
 @pytest.mark.kafka

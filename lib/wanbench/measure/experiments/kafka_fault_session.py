@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -55,7 +55,8 @@ class FaultSession(Session):
         self._watchers: list[Program] = []
         self._incomplete: list[str] = []
         self._sampled: list[RawFile] = []
-        self._log = self._done_damage = self._health = None
+        self._logs: dict[int, Program] = {}
+        self._done_damage = self._health = None
 
     def _measure(self) -> None:
         with ExitStack() as stack:
@@ -66,7 +67,7 @@ class FaultSession(Session):
             self._end()
 
     def _programs(self) -> list[Program]:
-        return [*self._clients, *self._watchers, *([self._log] if self._log else [])]
+        return [*self._clients, *self._watchers, *self._logs.values()]
 
     # Before
 
@@ -111,19 +112,39 @@ class FaultSession(Session):
         self._note("started_at_s")
 
     def _start_clients(self) -> None:
-        settings, hosts = self.settings, [hosts[0] for hosts in self._hosts]
-        common = {"topic": self._topic, "settings": json.dumps(dict(settings.client_settings))}
-        for number, host in enumerate(hosts):
-            own = {"group": self._topic, "number": number, "ended_file": f"{self._stop_file(host)}.ended"}
-            command = client_command(host, fault_consumer, **own, **common)
-            self._clients.append(Program("consumer", number, host, host.start(command)))
-        for number, host in enumerate(hosts):
-            command = client_command(
-                host, fault_producer, partitions=settings.partitions, number=number, acks=settings.acks,
-                interval_ns=round(1e9 / settings.records_per_s), record_bytes=settings.record_bytes,
-                stop_file=self._stop_file(host), drain_s=settings.drain_s, **common,
-            )  # fmt: skip
-            self._clients.append(Program("producer", number, host, host.start(command)))
+        for number, hosts in enumerate(self._hosts):
+            self._consume(number, hosts[0])
+        for number, hosts in enumerate(self._hosts):
+            self._produce(number, hosts[0])
+
+    def _consume(self, number: int, host: Host, **other: object) -> Program:
+        own = {"group": self._topic, "number": number, "ended_file": f"{self._stop_file(host)}.ended"}
+        return self._client("consumer", fault_consumer, host, **own | other)
+
+    def _produce(self, number: int, host: Host, **other: object) -> Program:
+        settings = self.settings
+        own = {
+            "number": number, "partitions": settings.partitions, "acks": settings.acks,
+            "interval_ns": round(1e9 / settings.records_per_s), "record_bytes": settings.record_bytes,
+            "stop_file": self._stop_file(host), "drain_s": settings.drain_s,
+        }  # fmt: skip
+        return self._client("producer", fault_producer, host, **own | other)
+
+    def _client(self, role: str, program, host: Host, **options: object) -> Program:
+        own = {"topic": self._topic, "settings": json.dumps(self._client_settings())}
+        started = host.start(client_command(host, program, **own | options))
+        self._clients.append(Program(role, options["number"], host, started))
+        return self._clients[-1]
+
+    def _client_settings(self) -> dict:
+        return dict(self.settings.client_settings)
+
+    def _read_log(self, number: int, host: Host) -> Program:
+        """Read the topic's log from a host; `number` says which log it is."""
+        reader = {"topic": self._topic, "partitions": self.settings.partitions, "timeout_s": LOG_S}
+        self._logs[number] = log = Program("log", number, host, host.start(client_command(host, log_reader, **reader)))
+        log.wait(LOG_S + MARGIN_S)
+        return log
 
     # The fault
 
@@ -137,7 +158,7 @@ class FaultSession(Session):
             self._note("fault_at_s")
             fault.begin()
             self._note("fault_done_at_s")
-            self._pause(settings.fault_s)
+            self._last()
         finally:
             self._note("heal_at_s")
             try:
@@ -149,6 +170,10 @@ class FaultSession(Session):
             self._note("heal_done_at_s")
         self._await_health()
         self._note("ended_at_s")
+
+    def _last(self) -> None:
+        """Let the fault last."""
+        self._pause(self.settings.fault_s)
 
     def _target_regions(self) -> list[str]:
         if self._at == [CONSUMERS]:
@@ -200,14 +225,13 @@ class FaultSession(Session):
                     client.wait(self.settings.drain_s + MARGIN_S)
         with self._noting():
             self._await(self._unreplicated, REPLICATED_S, "not all replicas have the complete log after")
-        reader = {"topic": self._topic, "partitions": self.settings.partitions, "timeout_s": LOG_S}
-        self._log = Program("log", 0, self.host, self.host.start(client_command(self.host, log_reader, **reader)))
         with self._noting():
-            self._log.wait(LOG_S + MARGIN_S)
+            self._read_log(0, self.host)
         self._signal_clients(".ended")
         ends: dict[str, int] = {}
         with self._noting():
-            ends = next((line["ends"] for line in self._log.new_lines() if "ends" in line), {})
+            lines = [line for log in self._logs.values() for line in log.new_lines()]
+            ends = next((line["ends"] for line in lines if "ends" in line), {})
         if not self._until(lambda: not self._health.unread(ends), COMPLETE_S):
             unread = ", ".join(map(str, self._health.unread(ends)))
             self._incomplete.append(f"consumers did not read partitions {unread} up to their ends in {COMPLETE_S:g} s")
@@ -332,17 +356,18 @@ class Health:
     """
     The current state of partitions, group and traffic, from the output of clients and watchers.
 
-    `replicas` lists the replicas of each partition, the preferred leader first. `look` reads new output.
+    `replicas` lists the replicas of each partition, the preferred leader first. `look` reads new output. `sending` are
+    the producers that send; `answered` has the time of the last answer to each producer, by producer and partition.
     """
 
     def __init__(self, programs: list[Program], replicas: list[list[int]]):
         self.programs, self.replicas = programs, replicas
         self._views: dict[int, tuple[float, list | None]] = {}
-        self._assigned: dict[int, set[int]] = {p.number: set() for p in programs if p.role == "consumer"}
+        self._assigned = defaultdict(set, {p.number: set() for p in programs if p.role == "consumer"})
         self._assigned_at_s = 0.0
-        self._answered: dict[tuple[int, int], float] = {}
+        self.answered: dict[tuple[int, int], float] = {}
         self._received: dict[int, float] = {}
-        self._sending: set[int] = set()
+        self.sending: set[int] = set()
         self._positions: dict[int, dict[str, int]] = {}
 
     def look(self) -> None:
@@ -356,14 +381,14 @@ class Health:
                 elif isinstance(line, list):
                     self._add_event(program, line)
                 elif program.role == "producer" and "start_ns" in line:
-                    self._sending.add(program.number)
+                    self.sending.add(program.number)
                 elif program.role == "consumer" and "positions" in line:
                     self._positions[program.number] = line["positions"]
 
     def awaited(self) -> list[str]:
         """Return sentences on what still prevents the episode from beginning; the list is empty if it can begin."""
         of_role = {role: [p for p in self.programs if p.role == role] for role in ("producer", "consumer", "watch")}
-        idle = [program for program in of_role["producer"] if program.number not in self._sending]
+        idle = [program for program in of_role["producer"] if program.number not in self.sending]
         sentences = [f"{program} has not begun to send" for program in idle]
         if self.group_since() is None:
             held = ", ".join(f"{program} {sorted(self._assigned[program.number])}" for program in of_role["consumer"])
@@ -405,7 +430,7 @@ class Health:
         consumer.
         """
         partitions = range(len(self.replicas))
-        answered = [self._answered.get((producer, number), 0) for producer in self._sending for number in partitions]
+        answered = [self.answered.get((producer, number), 0) for producer in self.sending for number in partitions]
         return all(at_s > after_s for at_s in (*answered, *(self._received.get(number, 0) for number in partitions)))
 
     def unread(self, ends: dict[str, int]) -> list[int]:
@@ -433,7 +458,7 @@ class Health:
     def _add_event(self, program, line):
         if program.role == "producer":
             if line[0] == "acknowledged":
-                self._answered[program.number, line[3]] = program.unix_s(line[2])
+                self.answered[program.number, line[3]] = program.unix_s(line[2])
         elif line[0] == "received":
             self._received[line[3]] = program.unix_s(line[5])
         elif line[0] in ("assigned", "revoked", "lost"):

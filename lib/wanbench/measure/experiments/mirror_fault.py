@@ -5,9 +5,8 @@ Lose the region of a mirrored cluster, and fail over to its mirror. Read by `wan
 from __future__ import annotations
 
 import json
-import tempfile
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -15,22 +14,20 @@ from typing import ClassVar
 from wanbench.checks import refusal
 from wanbench.errors import LabError
 from wanbench.measure.kafka.cluster import Cluster
-from wanbench.measure.kafka.programs import fault_consumer, fault_producer, log_reader
 from wanbench.measure.labs.base import Host
 from wanbench.runs import RawFile
 
 from .base import ExperimentError, bounded, one_of
 from .kafka_fault import NONE, KafkaFault
-from .kafka_fault_session import LOG_S, MARGIN_S, READY_S, FaultSession
-from .sampling import ProcessorUse
-from .session import Program, client_command
+from .kafka_fault_session import HEALTHY_S, MARGIN_S, READY_S, FaultSession, Health
+from .session import Program
 
 SOURCE, AT_FAILOVER, TARGET = range(3)
 """Numbers of the logs that are read: the source's, and the target's at the failover and at the end."""
 LOOK_AGAIN_S = 2.0  # interval of reading the target's log until it has the last records
-GAPS = ("recreated", "expired")
-STANDBY, LAST = 100, 200
-"""Numbers of the first client that starts at the failover, and of the producer of the last records."""
+GAPS = ("recreated", "expired", "late")
+STANDBY, LAST, STALE = 100, 200, 300
+"""Numbers of the first client that starts at the failover, the producer of the last records, and a stale consumer."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +35,11 @@ class MirrorFault(KafkaFault):
     """
     One episode on a pair of clusters: traffic to the first, its loss, failover to the second, healing, and both logs.
 
-    Producers in every region send to the first cluster (the source); MirrorMaker copies the topic to the second. One
-    group reads the source in its own region, and another reads the target. After the fault, clients of the surviving
-    regions wait `failover_s`, and then use the target: producers go on with new records, and a consumer continues the
-    source's group from the offsets that MirrorMaker has translated. The target's log is read at the failover and at the
-    end, the source's at the end. Nothing is copied back.
+    Producers in every region send to the first cluster (the source); MirrorMaker copies the topic to the second (the
+    target). A consumer reads the source in its own region. After the fault, clients of the surviving regions wait
+    `failover_s`, and then use the target: producers go on with new records, and a consumer continues the source's group
+    from the offsets that MirrorMaker has translated. The target's log is read at the failover and at the end, the
+    source's at the end. Nothing is copied back.
 
     Parameters
     ----------
@@ -50,9 +47,12 @@ class MirrorFault(KafkaFault):
         A region of the source's brokers.
     failover_s : float
         Time from the fault until the clients use the target, less than `fault_s`.
-    gap : "recreated", "expired" or None
-        A gap to plant, to test the analysis, with the fault "none": MirrorMaker is stopped for `fault_s`. Meanwhile,
-        the topic is deleted and created again, or its oldest records are deleted.
+    gap : "recreated", "expired", "late" or None
+        A gap to plant, to test the analysis, with the fault "none". "recreated" and "expired": MirrorMaker is frozen
+        for `failover_s`, at most 9 s, as Connect's session ends after 10; meanwhile the topic is deleted and created
+        again, or its records are deleted as by retention. "late": for `failover_s`, a stale consumer at the target is a
+        member of the source's group, so that MirrorMaker cannot update the group's offsets there; then clients fail
+        over.
     """
 
     fault_s: float = bounded(20.0, 1, 3600)
@@ -61,6 +61,15 @@ class MirrorFault(KafkaFault):
     gap: str | None = one_of(None, GAPS)
 
     name: ClassVar[str] = "kafka_fault"
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not self.failover_s < self.fault_s:
+            raise refusal("MirrorFault failover_s", self.failover_s, f"less than fault_s, {self.fault_s:g}")
+        if self.gap and self.fault != NONE:
+            raise refusal("MirrorFault gap", self.gap, "None, or with the fault 'none'")
+        if self.gap in ("recreated", "expired") and self.failover_s > 9:
+            raise refusal("MirrorFault failover_s", self.failover_s, f"at most 9 with gap {self.gap!r}")
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
         """Run one episode; raise errors as `KafkaFault.run` does."""
@@ -71,182 +80,124 @@ class MirrorSession(FaultSession):
     """An episode of `settings` (a MirrorFault) on the pair of clusters of `source`'s lab."""
 
     def _check(self) -> None:
-        settings, self._pair = self.settings, self.host.clusters.get("mirrored")
+        self._pair = self.host.clusters.get("mirrored")
         if self._pair is None:
             raise ExperimentError(f"the lab of {self.host.name} has no mirrored pair: open it with cluster mirrored")
-        self._cluster = self._pair.source
-        self._hosts = [hosts for hosts in self._pair.lab.hosts.values() if hosts]
-        settings.check_possible(self._source_host())
-        regions = {broker.host.region for broker in self._cluster.brokers}
-        self._regions = [settings.at] if settings.at else []
-        if settings.fault != NONE and settings.at not in regions:
-            raise refusal("MirrorFault at", settings.at, f"a region of the source: {', '.join(sorted(regions))}")
-        if not settings.failover_s < settings.fault_s:
-            raise refusal("MirrorFault failover_s", settings.failover_s, f"less than fault_s, {settings.fault_s:g}")
-        if settings.gap and settings.fault != NONE:
-            raise refusal("MirrorFault gap", settings.gap, "None, or with the fault 'none'")
-        self._ready: set[str] = set()
-        self._logs: list[Program] = []
+        source = self._pair.source
+        self.host, self._standby = source.seen_from(source.brokers[0].host), self._pair.target.seen_from
+        super()._check()
+        regions = {broker.host.region for broker in source.brokers}
+        if not regions >= set(self._at):
+            raise refusal("MirrorFault at", self.settings.at, f"a region of the source: {', '.join(sorted(regions))}")
 
-    def _measure(self) -> None:
-        use = ProcessorUse().concurrently(self.host, self.host, self.folder, self.stem)
-        with use as self._sampled:
-            self._create()
-            self._start_clients()
-            waiting = lambda: ", ".join(str(each) for each in self._clients if str(each) not in self._ready)  # noqa: E731
-            self._await(waiting, READY_S, "not ready after")
-            self._note("started_at_s")
-            self._pause(self.settings.before_s)
-            self._lose()
-            self._note("ended_at_s")
-            self._end()
-
-    def _create(self) -> None:
-        settings = self.settings
-        options = {name: getattr(settings, name) for name in ("partitions", "replication")}
-        made = self._cluster.create_topic(self._topic, settings=dict(settings.topic_settings), **options)
+    def _begin(self, stack: ExitStack) -> None:
+        self._await(self._unhealthy, HEALTHY_S, "the cluster is not healthy after")
+        made = self._cluster.create_topic(self._topic, **self._topic_options())
         self._replicas = [partition["replicas"] for partition in made["partitions"]]
-
-    def _start_clients(self) -> None:
-        hosts = [hosts[0] for hosts in self._hosts]
-        for number, host in enumerate(hosts):
-            seen = self._pair.seen_from(host)
-            if seen.cluster is self._pair.target or host.region == self._source_host().region:
-                self._consume(number, seen, self._topic if seen.cluster is self._cluster else f"{self._topic}-mirror")
+        for number, host in enumerate(self._first_hosts()):
+            if host.region == self.host.region:
+                self._consume(number, self._cluster.seen_from(host))
             self._produce(number, self._cluster.seen_from(host))
+        self._health = Health(self._clients, self._replicas)
+        is_ready = lambda: self._health.group_since() and len(self._health.sending) == len(self._hosts)  # noqa: E731
+        if not self._until(is_ready, READY_S):
+            raise ExperimentError(f"not all clients were ready after {READY_S:g} s")
+        self._note("started_at_s")
 
-    def _consume(self, number: int, host: Host, group: str) -> None:
-        own = {"topic": self._topic, "group": group, "number": number, "ended_file": f"{self._stop_file(host)}.ended"}
-        command = client_command(host, fault_consumer, settings=self._client_settings(), **own)
-        self._clients.append(Program("consumer", number, host, host.start(command)))
+    def _first_hosts(self) -> list[Host]:
+        return [hosts[0] for hosts in self._hosts]
 
-    def _produce(self, number: int, host: Host) -> Program:
+    def _topic_options(self) -> dict:
+        own = self.settings
+        return {"partitions": own.partitions, "replication": own.replication, "settings": dict(own.topic_settings)}
+
+    def _produce(self, number: int, host: Host, **other: object) -> Program:
+        return super()._produce(number, host, stop_file=f"{self._stop_file(host)}.{number}", **other)
+
+    def _stop_producers(self, clients: list[Program]) -> None:
+        for client in clients:
+            client.host.run(["touch", f"{self._stop_file(client.host)}.{client.number}"], timeout_s=MARGIN_S)
+
+    def _client_settings(self) -> dict:
+        return {"topic.metadata.refresh.interval.ms": 1000, **super()._client_settings()}
+
+    def _last(self) -> None:
+        """Fail over, or plant the gap, while the fault lasts."""
         settings = self.settings
-        command = client_command(
-            host, fault_producer, topic=self._topic, settings=self._client_settings(), partitions=settings.partitions,
-            number=number, acks=settings.acks, interval_ns=round(1e9 / settings.records_per_s),
-            record_bytes=settings.record_bytes, stop_file=f"{self._stop_file(host)}.{number}",
-            drain_s=settings.drain_s,
-        )  # fmt: skip
-        self._clients.append(Program("producer", number, host, host.start(command)))
-        return self._clients[-1]
-
-    def _client_settings(self) -> str:
-        return json.dumps({"topic.metadata.refresh.interval.ms": 1000, **dict(self.settings.client_settings)})
-
-    def _lose(self) -> None:
-        """Cause the fault or the gap, fail over, and heal."""
-        settings = self.settings
-        nodes = [broker.node_id for broker in self._cluster.brokers if broker.host.region in self._regions]
-        fault = settings.on(self._source_host(), self._regions, nodes)
-        try:
-            self._note("fault_at_s")
-            fault.begin()
-            if settings.gap:
-                self._pair.stop()
-            self._note("fault_done_at_s")
+        if settings.gap in ("recreated", "expired"):
+            self._pair.mirror.freeze()
+            try:
+                self._pause(settings.failover_s)
+                self._plant()
+            finally:
+                self._pair.mirror.thaw()
+        elif settings.gap:
+            stale = self._consume(STALE, self._standby(self._survivors()[0]), topic="heartbeats")
+            self._pause(settings.failover_s)
+            stale.stop()
+            self._fail_over()
+        else:
             self._pause(settings.failover_s)
             if settings.fault != NONE:
                 self._fail_over()
-            self._plant()
-            self._pause(settings.fault_s - settings.failover_s)
-        finally:
-            self._note("heal_at_s")
-            try:
-                fault.heal()
-            finally:
-                if settings.gap:
-                    self._pair.start()
-            self._note("heal_done_at_s")
-        self._pause(settings.quiet_s)
+        self._pause(settings.fault_s - settings.failover_s)
+
+    def _survivors(self) -> list[Host]:
+        own = self._regions or [self.host.region]
+        return [host for host in self._first_hosts() if host.region not in own]
 
     def _fail_over(self) -> None:
         """Let the clients of the surviving regions use the target."""
-        survivors = [(n, hosts[0]) for n, hosts in enumerate(self._hosts) if hosts[0].region not in self._regions]
-        for number, host in survivors:
-            host.run(["touch", f"{self._stop_file(host)}.{number}"], timeout_s=MARGIN_S)
+        survivors = [host.name for host in self._survivors()]
+        self._stop_producers(
+            [each for each in self._clients if each.role == "producer" and each.host.name in survivors]
+        )
         self._note("failover_at_s")
-        for number, host in survivors:
-            self._produce(STANDBY + number, self._pair.target.seen_from(host))
-        number, host = survivors[0]
-        self._consume(STANDBY + number, self._pair.target.seen_from(host), self._topic)
+        for number, host in enumerate(self._survivors(), STANDBY):
+            self._produce(number, self._standby(host))
+        self._consume(STANDBY, self._standby(self._survivors()[0]))
         with self._noting():
-            self._read_log(AT_FAILOVER)
+            self._read_log(AT_FAILOVER, self._standby(self._survivors()[0]))
 
     def _plant(self) -> None:
-        """Make a gap in the source, which MirrorMaker cannot see because it is stopped."""
-        if self.settings.gap == "recreated":
+        """Make a gap in the source, which MirrorMaker cannot see because it is frozen."""
+        if self.settings.gap == "expired":
+            self._ask("delete_records", topic=self._topic)
+        else:
             Cluster.delete_topic(self._cluster, self._topic)
-            options = {name: getattr(self.settings, name) for name in ("partitions", "replication")}
-            Cluster.create_topic(self._cluster, self._topic, settings=dict(self.settings.topic_settings), **options)
-        elif self.settings.gap == "expired":
-            ends = self._ask("log_ends", topic=self._topic)
-            about = [{"topic": self._topic, "partition": row["partition"], "offset": row["end"]} for row in ends]
-            host, path = self._source_host(), f"{self.host.scratch}/{self._topic}.delete.json"
-            with tempfile.NamedTemporaryFile("w") as file:
-                json.dump({"version": 1, "partitions": about}, file)
-                file.flush()
-                host.put(Path(file.name), path)
-            arguments = ["--bootstrap-server", self._cluster.bootstrap, "--offset-json-file", path]
-            tool = self._cluster.java(host, "org.apache.kafka.tools.DeleteRecordsCommand", *arguments)
-            host.run(tool, timeout_s=MARGIN_S)
+            Cluster.create_topic(self._cluster, self._topic, **self._topic_options())
+
+    def _await_health(self) -> None:
+        self._pause(self.settings.quiet_s)
 
     def _end(self) -> None:
         """Stop the traffic, wait until MirrorMaker has copied what it can, and read both logs."""
-        for client in self._clients:
-            if client.role == "producer":
-                with self._noting():
-                    self._stop_producer(client)
-        last = self._produce(LAST, self._cluster.seen_from(self._source_host()))
+        producers = [client for client in self._clients if client.role == "producer"]
         with self._noting():
-            self._until(lambda: str(last) in self._ready, READY_S)
-            self._pause(2 * self.settings.partitions / self.settings.records_per_s + 1)
-            self._stop_producer(last)
-        self._read_log(SOURCE)
-        self._read_copy()
-
-    def _stop_producer(self, client: Program) -> None:
-        client.host.run(["touch", f"{self._stop_file(client.host)}.{client.number}"], timeout_s=MARGIN_S)
-        client.wait(self.settings.drain_s + MARGIN_S)
+            self._stop_producers(producers)
+        for producer in producers:
+            with self._noting():
+                producer.wait(self.settings.drain_s + MARGIN_S)
+        last, partitions = self._produce(LAST, self.host), range(self.settings.partitions)
+        with self._noting():
+            self._until(lambda: all((LAST, n) in self._health.answered for n in partitions), READY_S)
+            self._stop_producers([last])
+            last.wait(self.settings.drain_s + MARGIN_S)
+        with self._noting():
+            self._read_log(SOURCE, self.host)
+            self._read_copy()
+        self._check_nodes()
 
     def _read_copy(self) -> None:
-        """Read the target's log once it has the last record of every partition: MirrorMaker keeps their order."""
+        """Read the target's log once it has a last record in every partition: MirrorMaker keeps their order."""
         end_s = time.monotonic() + self.settings.after_s
-        while True:
-            lines = map(json.loads, self._read_log(TARGET).done.stdout.splitlines())
-            if (
-                len({line[0] for line in lines if isinstance(line, list) and line[2] == LAST})
-                == self.settings.partitions
-            ):
+        while time.monotonic() < end_s:
+            lines = map(json.loads, self._read_log(TARGET, self._standby(self.host)).done.stdout.splitlines())
+            ended = {line[0] for line in lines if isinstance(line, list) and line[2] == LAST}
+            if len(ended) == self.settings.partitions:
                 return
-            if time.monotonic() > end_s:
-                reason = f"MirrorMaker did not copy the last records in {self.settings.after_s:g} s"
-                self._incomplete.append(reason)
-                return
-            self._logs.pop()
             self._pause(LOOK_AGAIN_S)
-
-    def _read_log(self, number: int) -> Program:
-        is_source = number == SOURCE
-        seen = self._source_host() if is_source else self._pair.target.seen_from(self._pair.host)
-        reader = {"topic": self._topic, "partitions": self.settings.partitions, "timeout_s": LOG_S}
-        log = Program("log", number, seen, seen.start(client_command(seen, log_reader, **reader)))
-        self._logs.append(log)
-        log.wait(LOG_S + MARGIN_S)
-        return log
-
-    def _source_host(self) -> Host:
-        return self._cluster.seen_from(self._cluster.brokers[0].host)
-
-    def _programs(self) -> list[Program]:
-        return [*self._clients, *self._logs]
-
-    def _look(self) -> None:
-        for program in self._clients:
-            with self._noting():
-                for line in program.new_lines():
-                    if "start_ns" in line if isinstance(line, dict) else line[0] == "assigned" and line[2]:
-                        self._ready.add(str(program))
+        self._incomplete.append(f"MirrorMaker did not copy the last records in {self.settings.after_s:g} s")
 
     def _clean_up(self) -> None:
         if self._replicas:

@@ -16,7 +16,7 @@ from .access import ClientFiles, refuse_secrets
 from .java_commands import checked_flags, checked_heap, java_command
 
 # Names of functions in `wanbench.measure.kafka.programs.admin`, which runs on hosts only.
-VERBS = ("cluster", "topics", "create_topic", "delete_topic", "elect", "lead", "settings", "log_ends")
+VERBS = ("cluster", "topics", "create_topic", "delete_topic", "elect", "lead", "settings", "log_ends", "delete_records")
 TIMEOUT_S = 60.0  # longer than the program's own timeouts for reaching a broker and for an answer, 45 s together
 MINIMUM_INTERVAL_S = 0.25  # minimum interval of samples: each takes a round trip, on a long path
 
@@ -198,12 +198,12 @@ class BaseCluster:
         return self._views[host.name]
 
     def _check_free(self) -> None:
-        if self.name is None and any(host.cluster is not None for host in self._lab_hosts()):
+        if self.name is None and any(host.cluster is not None for host in self.lab.all_hosts()):
             raise ClusterError("the lab already has a cluster.")
 
     def _offer(self) -> None:
         """Let the lab's hosts reach this cluster."""
-        for host in self._lab_hosts():
+        for host in self.lab.all_hosts():
             if self.name is None:
                 host.cluster = self
             else:
@@ -211,10 +211,7 @@ class BaseCluster:
 
     def _withdraw(self) -> None:
         self._views.clear()
-        for host in self._lab_hosts():
+        for host in self.lab.all_hosts():
             if host.cluster is self:
                 host.cluster = None
             host.clusters = {name: cluster for name, cluster in host.clusters.items() if cluster is not self}
-
-    def _lab_hosts(self) -> list[Host]:
-        return [host for hosts in self.lab.hosts.values() for host in hosts]

@@ -203,7 +203,7 @@ class ExternalCluster(BaseCluster):
         return description
 
     def _running_host(self) -> Host:
-        return self._lab_hosts()[0]
+        return self.lab.all_hosts()[0]
 
     def _open_jars(self) -> Jars:
         self._open_clients()

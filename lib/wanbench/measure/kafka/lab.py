@@ -80,7 +80,7 @@ class KafkaLab(Lab):
                 stack.enter_context(cluster)
             self._stack = stack.pop_all()
         if self.cluster is None and len(self.external) == 1:
-            for host in (host for hosts in self.lab.hosts.values() for host in hosts):
+            for host in self.lab.all_hosts():
                 [host.cluster] = self.external.values()
         return self
 

@@ -123,8 +123,8 @@ class Node:
             flags += pause_log(f"{self.folder}/jvm-{start}.log")
         return self._java("kafka.Kafka", [self._properties], f"server-{start}.log", self._heap_mb, flags)
 
-    def prepare(self, cluster_id: str) -> None:
-        """Make the node's folder and format its storage; raise ClusterError if a step fails."""
+    def make_folder(self) -> None:
+        """Make the node's folder, with the files that it needs; raise ClusterError if it cannot be made."""
         done = self.host.run(["mkdir", self.folder], timeout_s=30, ok=None)
         if done.returncode:
             message = last_message(b"", done.stderr)
@@ -133,6 +133,10 @@ class Node:
         self.write_settings(self.settings)
         for name in ("log4j2.properties", "jmx_exporter.yaml"):
             self.host.put(package_file(name), f"{self.folder}/{name}")
+
+    def prepare(self, cluster_id: str) -> None:
+        """Make the node's folder and format its storage; raise ClusterError if a step fails."""
+        self.make_folder()
         arguments = ["format", "-t", cluster_id, "-c", self._properties]
         flags = PROFILES["functional"]
         command = self._java("kafka.tools.StorageTool", arguments, "format.log", 128, flags)
@@ -251,7 +255,7 @@ def keep(nodes: Sequence[Node], folder: Path, stem: str) -> list[RawFile]:
     """
     Write the logs, output and settings of nodes to <run folder>/kafka_cluster/.
 
-    The files of a node begin with <stem>.<role>-<node_id>. They end in .server.log.gz (.server-2.log.gz for its second
+    The files of a node begin with <stem>.<kind>-<node_id>. They end in .server.log.gz (.server-2.log.gz for its second
     start, and so on); .jvm.log.gz, with the JVM's pauses; .txt and .stderr.txt, with its output, if there is any; and
     .settings.json, with the `given` and `effective` settings, without secrets.
     """
@@ -263,8 +267,7 @@ def keep(nodes: Sequence[Node], folder: Path, stem: str) -> list[RawFile]:
         files.append(write_raw(folder, EXPERIMENT, name, content, **about))
 
     for node in nodes:
-        role = "broker" if node.placement.is_broker else "controller"
-        base = ".".join(filter(None, [stem, f"{role}-{node.placement.node_id}"]))
+        base = ".".join(filter(None, [stem, f"{node.placement.kind}-{node.placement.node_id}"]))
         for start in range(1, node.starts + 1):
             # Compression leaves a tenth, because a log names each partition of each topic several times.
             for kind, log in (("server", node.log(start)), ("jvm", node.pause_log(start))):

@@ -38,7 +38,11 @@ class NodePlacement:
 
     @property
     def name(self) -> str:
-        return f"{'broker' if self.is_broker else 'controller'} {self.node_id} on {self.host.name}"
+        return f"{self.kind} {self.node_id} on {self.host.name}"
+
+    @property
+    def kind(self) -> str:
+        return "broker" if self.is_broker else "controller" if self.is_controller else "mirror"
 
     @property
     def roles(self) -> str:

@@ -2,8 +2,11 @@
 Name the gap in a mirrored topic: why does the second cluster lack records that the first had acknowledged?
 
 expired: The record's offset lies before the start of the first cluster's log, so it was deleted before it was copied.
-recreated: Another record has its offset in the first cluster's log, so the topic was deleted and created again.
+recreated: In the first cluster's log, another record has the offset of one that was acknowledged, so the topic was
+    deleted and created again.
 not copied: The first cluster still has all records that are missing in the second.
+late: No record is missing, but the group's offsets in the second cluster were old, so that its consumers read again
+    what they had read more than `LATE_S` before the failover.
 """
 
 from __future__ import annotations
@@ -12,53 +15,80 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from wanbench.methods.result import RowsResult
+from wanbench.methods.result import Estimate, RowsResult
+from wanbench.methods.result.means import share_of
 
-from .losses import FIRST, RECORD, SECOND, _episodes, _in
+from .losses import FIRST, RECORD, SECOND, account, episodes, within
 
 PLACE = ["partition", "offset"]
 NONE = "none"
+LATE_S = 6.0
 
 
 @dataclass(frozen=True, repr=False)
 class Gaps(RowsResult):
-    """A row per episode on the mirrored pair: `setting`, the gap `planted`, the gap `named`, and `missing` records."""
+    """
+    A row per episode on the mirrored pair: `setting`, the gap `planted`, the gap `named`, `gone` records, `reread`
+    records, and the age `reread_s` of the oldest of these.
+    """
 
     TITLE = "Gaps in the mirrored topic: planted and named"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        planted, right = self.rows.planted != NONE, self.rows.planted == self.rows.named
+        rows = (
+            ("planted gaps named", right[planted]),
+            ("episodes without a gap in which none was named", right[~planted]),
+        )
+        return tuple(
+            share_of(int(each.sum()), len(each), quantity=text, claim=f"share of {text}: {{}}")
+            for text, each in rows
+            if len(each)
+        )
 
     @property
     def sentence(self) -> str:
         planted = self.rows[self.rows.planted != NONE]
         others = self.rows[self.rows.planted == NONE]
         right, wrong = int((planted.named == planted.planted).sum()), int((others.named != NONE).sum())
-        return (
-            f"The check named {right} of {len(planted)} planted gaps correctly ({int(planted.missing.sum()):,} missing "
-            f"records), and found a gap in {wrong} of {len(others)} episodes without a planted one."
+        shares = " and ".join(
+            f"{each.quantity}, {each.formatted} ({each.formatted_interval})" for each in self.estimates
         )
+        return (
+            f"The check named {right} of {len(planted)} planted gaps correctly ({int(planted.gone.sum()):,} missing "
+            f"records), and found a gap in {wrong} of {len(others)} episodes without a planted one. Shares with 95 % "
+            f"intervals: {shares}."
+        )
+
+    def formatted_table(self) -> pd.DataFrame:
+        counts = self.rows.groupby(["planted", "named"], sort=False)
+        ages = counts[["gone", "reread", "reread_s"]].agg(["min", "max"])
+        texts = {f"{name} ({end})": ages[name, end].map("{:.3g}".format) for name, end in ages}
+        return pd.DataFrame({"episodes": counts.size().map(str), **texts}).reset_index()
 
 
 def gaps(tables) -> Gaps:
     """Name the gap of every completed episode on the mirrored pair."""
     rows = []
-    for about, records, log, _ in _episodes(tables):
+    for about, records, log, receipts, _ in episodes(tables):
         if (log["log"] == SECOND).any():
             planted = about.gap if isinstance(about.gap, str) else NONE
-            missing = records[records.acknowledged_at_s.notna()]
-            missing = missing[~_in(missing, log, SECOND)]
-            rows.append(
-                {"setting": about.setting, "planted": planted, "named": named(missing, log), "missing": len(missing)}
-            )
-    return Gaps(pd.DataFrame(rows, columns=["setting", "planted", "named", "missing"]))
+            counts = account(about, records, log, receipts)
+            name = named(records[records.acknowledged_at_s.notna()], log, counts["reread_s"])
+            row = {"setting": about.setting, "planted": planted, "named": name, "gone": counts["gone"]}
+            rows.append(row | {key: counts[key] for key in ("reread", "reread_s")})
+    return Gaps(pd.DataFrame(rows, columns=["setting", "planted", "named", "gone", "reread", "reread_s"]))
 
 
-def named(missing: pd.DataFrame, log: pd.DataFrame) -> str:
-    """Name the gap of an episode from the records that the second cluster lacks, and the logs."""
+def named(acknowledged: pd.DataFrame, log: pd.DataFrame, reread_s: float) -> str:
+    """Name the gap of an episode from its acknowledged records, the logs, and the age of what was read again."""
+    missing = acknowledged[~within(acknowledged, log, SECOND)]
     if missing.empty:
-        return NONE
+        return "late" if reread_s > LATE_S else NONE
     first = log[(log["log"] == FIRST) & log.producer.notna()][[*PLACE, *RECORD]].astype(int)
-    there = missing[[*PLACE, *RECORD]].astype(int).merge(first, on=PLACE, suffixes=("", "_there"))
-    other = (there.producer != there.producer_there) | (there.sequence != there.sequence_there)
-    if other.any():
+    there = acknowledged[[*PLACE, *RECORD]].astype(int).merge(first, on=PLACE, suffixes=("", "_there"))
+    if ((there.producer != there.producer_there) | (there.sequence != there.sequence_there)).any():
         return "recreated"
     starts = first.groupby("partition").offset.min()
     before = missing.offset.astype(int) < missing.partition.astype(int).map(starts)

@@ -26,6 +26,7 @@ from wanbench.methods.result.over_episodes import OverEpisodes
 
 FIRST, AT_FAILOVER, SECOND = range(3)
 """Column `log` of table fault_log: the first cluster's log, and the second's at the failover and at the end."""
+STANDBY = 100  # number of the first client that starts at the failover
 RECORD = ["producer", "sequence"]
 COUNTS = {
     "acknowledged": "acknowledged before the clients went to the second cluster, or before healing",
@@ -33,7 +34,11 @@ COUNTS = {
     "after_fault": "of the missing, acknowledged by the lost region after the fault",
     "gone": "missing for good, after the region came back",
     "only_second": "only in the second cluster, to be copied back by somebody",
+    "behind": "copied after the region came back, behind newer records",
     "repeated": "further copies in the log that the clients use at the end",
+    "disordered": "behind a later record of the same producer and partition in that log",
+    "reread": "read again by the group's consumers after the loss",
+    "skipped": "in the clients' log, and read by no consumer of the group",
 }
 
 
@@ -82,10 +87,14 @@ class RegionLosses(OverEpisodes):
             text = (
                 f"“{name}”: the surviving clients missed {int(sums.missing):,} of {int(sums.acknowledged):,} "
                 f"acknowledged records in {share.basis}{bound}{late}; {int(sums.gone):,} never came back. "
-                f"Their writes stopped for a median of {outage.formatted_with_interval}."
+                f"Their writes stopped for a median of {outage.formatted_with_interval}. Consumers of the group read "
+                f"{int(sums.reread):,} records again and skipped {int(sums.skipped):,}."
             )
-            back = f" {int(sums.only_second):,} records stood only in the second cluster." if sums.only_second else ""
-            parts.append(text + back)
+            back = (
+                f" {int(sums.only_second):,} records stood only in the second cluster, and {int(sums.behind):,} were "
+                "copied to it behind newer ones."
+            )
+            parts.append(text + (back if sums.only_second else ""))
         return " ".join(parts)
 
     def table(self) -> pd.DataFrame:
@@ -117,54 +126,76 @@ class RegionLosses(OverEpisodes):
 
 def losses(tables) -> RegionLosses:
     """Account for every episode with a fault; MissingDataError if there is none."""
-    return RegionLosses(pd.DataFrame([_row(*each) for each in _episodes(tables) if each[0].fault != "none"]))
+    return RegionLosses(pd.DataFrame([_row(*each) for each in episodes(tables) if each[0].fault != "none"]))
 
 
-def account(about: pd.Series, records: pd.DataFrame, log: pd.DataFrame) -> dict[str, int]:
-    """Count an episode's records by the kinds of `COUNTS`; `about` is its row of table faults."""
-    mirrored = pd.notna(about.failover_at_s) or (log["log"] == SECOND).any()
-    until_s = about.failover_at_s if pd.notna(about.failover_at_s) else np.inf
+def account(about: pd.Series, records: pd.DataFrame, log: pd.DataFrame, receipts: pd.DataFrame) -> dict[str, int]:
+    """
+    Count an episode's records by the kinds of `COUNTS`; `about` is its row of table faults.
+
+    `reread_s` is the time from the first receipt of the oldest record that was read again to the moment up to which the
+    second cluster could learn the group's offsets: the fault, or the failover if there was no fault.
+    """
+    went = pd.notna(about.failover_at_s)
+    mirrored = went or (log["log"] == SECOND).any()
+    until_s = about.failover_at_s if went else np.inf
     acknowledged = records[records.acknowledged_at_s < until_s]
-    at_failover = AT_FAILOVER if pd.notna(about.failover_at_s) else SECOND if mirrored else FIRST
-    missing = acknowledged[~_in(acknowledged, log, at_failover)]
+    at_failover, last = AT_FAILOVER if went else SECOND if mirrored else FIRST, SECOND if mirrored else FIRST
+    missing = acknowledged[~within(acknowledged, log, at_failover)]
     every = records[records.acknowledged_at_s.notna()]
-    last = SECOND if mirrored else FIRST
-    kept = log[(log["log"] == last) & log.producer.notna()]
+    kept = log[(log["log"] == last) & log.producer.notna()].sort_values(["partition", "offset"])
+    once = kept.drop_duplicates(RECORD)
+    standby = once.producer.between(STANDBY, 2 * STANDBY - 1)
+    newer = standby.groupby(once.partition).cummax()
+    known_s = until_s if about.fault == "none" else about.fault_at_s
+    read = receipts[receipts.producer.notna() & ((receipts.consumer >= STANDBY) | (receipts.received_at_s < known_s))]
+    again = read[read.duplicated(RECORD, keep=False)]
+    there = log[(log["log"] == at_failover) & (log.producer < STANDBY)]
     return {
         "acknowledged": len(acknowledged),
         "missing": len(missing),
         "after_fault": int((missing.acknowledged_at_s > about.fault_at_s).sum()) if mirrored else 0,
-        "gone": int((~_in(every, log, last)).sum()),
-        "only_second": len(kept) - int(_in(kept, log, FIRST).sum()) if mirrored else 0,
-        "repeated": int(kept.duplicated(RECORD).sum()),
+        "gone": int((~within(every, log, last)).sum()),
+        "only_second": len(kept) - int(within(kept, log, FIRST).sum()) if mirrored else 0,
+        "behind": int((newer & (once.producer < STANDBY)).sum()),
+        "repeated": len(kept) - len(once),
+        "disordered": int((once.groupby(["partition", "producer"]).sequence.diff() < 0).sum()),
+        "reread": int(again.duplicated(RECORD).sum()) if went else 0,
+        "skipped": int((~_found(there, receipts)).sum()) if went else 0,
+        "reread_s": float(known_s - again.received_at_s.min()) if went and len(again) else 0.0,
     }
 
 
-def _row(about, records, log, regions) -> dict:
+def _row(about, records, log, receipts, regions) -> dict:
     outside = records.producer.map(regions).ne(about.regions) & records.acknowledged_at_s.notna()
     times = np.sort(records.acknowledged_at_s[outside].to_numpy(dtype=float))
     times = np.append(times[times < about.heal_at_s], about.heal_at_s)
     ends = times[1:] > about.fault_at_s
     gaps = np.diff(times)[ends]
-    about_row = {name: about[name] for name in KEY} | {"setting": about.setting} | account(about, records, log)
-    return about_row | {"writes_s": float(gaps.max()), "writes_s_censored": bool(gaps.argmax() == len(gaps) - 1)}
+    row = {name: about[name] for name in KEY} | {"setting": about.setting} | account(about, records, log, receipts)
+    return row | {"writes_s": float(gaps.max()), "writes_s_censored": bool(gaps.argmax() == len(gaps) - 1)}
 
 
-def _episodes(tables):
-    """Yield, for each completed episode, its row of table faults, records, log, and the region of each producer."""
-    faults, records, log, clients = (
-        check_table(f"fault{name}", tables) for name in ("s", "_records", "_log", "_clients")
-    )
+def episodes(tables):
+    """
+    Yield, for each completed episode, its row of table faults, records, log, receipts, and the region of each producer.
+    """
+    names = ("faults", "fault_records", "fault_log", "fault_receipts", "fault_clients")
+    faults, *others = (check_table(name, tables) for name in names)
     faults = faults[faults.error.isna() & faults.incomplete.isna()]
     if faults.empty:
         raise MissingDataError("this run has no completed episode.")
     for _, about in faults.sort_values("setting", kind="stable").iterrows():
-        own = [part[(part[KEY] == about[KEY].to_numpy()).all(axis=1)] for part in (records, log, clients)]
-        producers = own[2][own[2].role == "producer"]
-        yield about, own[0], own[1], dict(zip(producers.client, producers.region, strict=True))
+        *own, clients = [part[(part[KEY] == about[KEY].to_numpy()).all(axis=1)] for part in others]
+        producers = clients[clients.role == "producer"]
+        yield about, *own, dict(zip(producers.client, producers.region, strict=True))
 
 
-def _in(rows: pd.DataFrame, log: pd.DataFrame, number: int) -> np.ndarray:
-    """Tell for each row whether its record is in this log."""
-    kept = log[(log["log"] == number) & log.producer.notna()]
-    return pd.MultiIndex.from_frame(rows[RECORD].astype(int)).isin(pd.MultiIndex.from_frame(kept[RECORD].astype(int)))
+def within(rows: pd.DataFrame, log: pd.DataFrame, number: int) -> np.ndarray:
+    """Tell for each row whether its record is in the log of this number."""
+    return _found(rows, log[log["log"] == number])
+
+
+def _found(rows, others):
+    asked, there = (pd.MultiIndex.from_frame(frame[RECORD].dropna().astype(int)) for frame in (rows, others))
+    return asked.isin(there)

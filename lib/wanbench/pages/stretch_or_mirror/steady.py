@@ -12,6 +12,7 @@ from wanbench.checks import check_choice, check_table
 from wanbench.errors import MissingDataError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count
+from wanbench.methods.cost import price
 from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Estimate, RowsResult
 from wanbench.methods.result.means import geometric_mean
@@ -47,22 +48,6 @@ class Steady(RowsResult):
         about = {"quantity": f"{label}, {setting}", "claim": f"With “{setting}”, the {label} is {{}}", "unit": unit}
         return geometric_mean(values, 0.95, method=METHOD, assumption=ASSUMPTION, **about)
 
-    def ratio(self, setting: str, over: str, measure: str) -> Estimate:
-        """Estimate the ratio of a measure in two settings, from the blocks that have both."""
-        label, _ = MEASURES[check_choice("measure", measure, MEASURES)]
-        pairs = self.rows.pivot_table(index="block", columns="setting", values=measure)[[setting, over]].dropna()
-        about = {
-            "quantity": f"{label}: {setting} over {over}",
-            "claim": f"The {label} with “{setting}” is {{}} that of “{over}”",
-        }
-        return geometric_mean(
-            pairs[setting] / pairs[over],
-            0.95,
-            method="geometric mean of the ratios within blocks",
-            assumption="Blocks are independent",
-            **about,
-        )
-
     @property
     def estimates(self) -> tuple[Estimate, ...]:
         return tuple(self.of(name, measure) for measure in MEASURES for name in self.settings)
@@ -75,7 +60,13 @@ class Steady(RowsResult):
             f"{_text(self.of(name, 'wan_bytes'))} between regions for each byte of payload"
             for name in self.settings
         ]
-        return f"{'; '.join(parts)}."
+        paid = price("gcp", "egress between regions", region="North America")
+        sent = {name: self.of(name, "wan_bytes").estimate for name in self.settings}
+        costs = [f"{each * paid.low:.3f} to {each * paid.high:.2f} for “{name}”" for name, each in sent.items()]
+        return (
+            f"{'; '.join(parts)}. At list prices of {paid.low:g} to {paid.high:g} USD per GB between regions, a GB of "
+            f"payload costs {', '.join(costs)}."
+        )
 
     @property
     def cautions(self) -> tuple[str, ...]:

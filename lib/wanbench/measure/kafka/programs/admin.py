@@ -421,7 +421,16 @@ def _latest(admin, leader, topic, numbers, replica_id) -> dict[int, int]:
     return {row["partition_index"]: row["offset"] for row in rows}
 
 
-VERBS = {verb.__name__: verb for verb in (cluster, topics, create_topic, delete_topic, elect, lead, settings, log_ends)}
+def delete_records(admin: Admin, topic: str) -> None:
+    """Delete all records of a topic, as its retention would."""
+    partitions = [TopicPartition(topic, row["partition"]) for row in log_ends(admin, topic)]
+    admin.delete_records(dict.fromkeys(partitions, -1))  # -1: up to the high watermark
+
+
+VERBS = {
+    verb.__name__: verb
+    for verb in (cluster, topics, create_topic, delete_topic, elect, lead, settings, log_ends, delete_records)
+}
 # Verbs that are retried on another broker if one does not answer.
 READ_ONLY = {"cluster", "topics", "settings", "log_ends"}
 
