@@ -93,7 +93,7 @@ def matrix_links(
         Round-trip times; a table has the columns from_region, to_region and rtt_ms. The delay of each direction is half
         of the value for that direction. If only one direction of a pair has a value, it is used for both.
     jitter_ms : float
-        Jitter of each direction; where this is more than half of the delay, half of the delay.
+        Jitter of each direction; it is reduced to half of the delay where it is larger.
     min_rtt_ms : float
         Minimum round-trip time; it replaces smaller values, such as 0.
     **settings
