@@ -171,7 +171,7 @@ def scatter(rtts: pd.Series) -> tuple[float, float]:
     """
     if len(rtts) < series.MIN_VALUES:
         return np.nan, np.nan
-    effective = series.fit_series(rtts.to_numpy()).effective_n
+    effective = series.effective_n(len(rtts), series.fit_autoregression(rtts.to_numpy(float), np.random.default_rng(0)))
     return MEDIAN_OVER_MEAN * rtts.var() / effective / rtts.mean() ** 2, effective - 1
 
 

@@ -50,12 +50,12 @@ class ModelScores(RowsResult):
     @property
     def estimates(self) -> tuple[Estimate, ...]:
         """The errors of the best model of each congestion control."""
-        about, found = {"unit": "fraction", "method": METHOD, "assumption": ASSUMPTION}, []
+        found = []
         for row in self.rows[self.rows.verdict == BEST].itertuples():
-            name, ends = NAMES[row.algorithm], (row.error - 1, row.low - 1, row.high - 1)
-            claim = f"{row.model} predicts {name} best, with a typical error of {{}}"
-            words = about | {"n": row.n, "basis": count(row.n, "cell")}
-            found.append(Estimate(f"error of {row.model} for {name}", claim, *ends, **words))
+            claim = f"{row.model} predicts {NAMES[row.algorithm]} best, with a typical error of {{}}"
+            about = {"unit": "fraction", "n": row.n, "basis": count(row.n, "cell"), "method": METHOD}
+            ends, what = (row.error - 1, row.low - 1, row.high - 1), f"error of {row.model} for {NAMES[row.algorithm]}"
+            found.append(Estimate(what, claim, *ends, **about, assumption=ASSUMPTION))
         return tuple(found)
 
     @property
@@ -78,10 +78,9 @@ def score_models(cells: Cells) -> ModelScores:
     fitted without the cell. Cells without loss are left out, as every loss model predicts the capacity there.
     MissingDataError if there are fewer than three cells.
     """
-    used = cells.rows[(cells.rows.loss > 0) & (cells.rows.burst == 1) & (cells.rows.queue == 1)]
+    used = cells.rows.query("loss > 0 and burst == 1 and queue == 1")
     rows = []
-    for algorithm in [name for name in NAMES if name in set(used.algorithm)]:
-        part = used[used.algorithm == algorithm]
+    for algorithm, part in used.groupby("algorithm"):
         if len(part) < 3:
             raise MissingDataError("Models need three cells with independent losses and a queue of one BDP.")
         measured, capacity = np.log(part.throughput_bps), np.log(part.rate_bps * models.MSS_BYTES / IP_BYTES)
