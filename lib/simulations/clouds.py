@@ -19,7 +19,7 @@ from .simulation import MAIN, NAIVE, Outcome
 CROSSING_MS = 8.0
 """The true cost of crossing."""
 SLOWER_MS = 25.0
-"""Added per region of the slower cloud: three times the cost of crossing, so that confounding would be visible."""
+"""Added by each region of the slower cloud: three times the cost of crossing, so confounding would be visible."""
 BY_REGION_MS = 6.0
 """Standard deviation of the costs of crossing of single regions."""
 SLOWER = "effects of regions; one cloud slower"

@@ -267,7 +267,7 @@ def _over_keys(keys: pd.DataFrame, shift: np.ndarray) -> tuple[float, float, str
 
 
 def _once(part: pd.DataFrame, keys: pd.DataFrame, shift: np.ndarray) -> tuple:
-    """Do as `_replicated`, for keys measured once per side: the scatter over pairs stands for that over runs."""
+    """Return what `_replicated` does, for keys measured once per side: scatter over pairs replaces that over runs."""
     summary = _over_keys(keys, shift)
     if np.isnan(summary[0]):
         return summary, nan, nan, "once on each side"

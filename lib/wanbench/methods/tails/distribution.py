@@ -45,7 +45,8 @@ BURST_P = 1e-3
 @dataclass(frozen=True)
 class Parts:
     """
-    A sample divided into stretches of time; differences between stretches show how dependent the records are.
+    A sample divided into stretches of time; the differences between stretches show how strongly records depend on each
+    other.
 
     run: The number of each stretch's run, from 0; stretches are in order of run and time.
     sizes: The number of records in each stretch.

@@ -110,8 +110,9 @@ ASSUMPTION = "Producers and replicas cause the same bytes with and without consu
 @dataclass(frozen=True, repr=False)
 class ClientRack(Result):
     """
-    The ratio of the cross-region bytes that consumers cause with client.rack to the bytes without it. ratio: Bytes with
-    client.rack over bytes without it.
+    What client.rack, with which consumers read in their own region, saves in bytes between regions.
+
+    ratio: Bytes between regions that consumers cause with client.rack, over those without it.
     trials: One row per trial: reading (`NONE`, `LEADERS` or `RACK`), setting, link_bytes, payload_bytes, crossings
         (link_bytes over payload_bytes), consumed (bytes that consumers report, over payload; the last fraction of a
         second is missing).

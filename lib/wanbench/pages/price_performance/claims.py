@@ -110,7 +110,7 @@ def own_numbers(audit: Audit) -> None:
 
 
 def messages_per_s(audit: Audit, name: str) -> float:
-    """Return messages per second and priced broker, from price and cost per message."""
+    """Return the messages per second of each priced broker, from its price per hour and the cost per message."""
     return audit.number(f"{name}-exact") / audit.number(f"{name}-billion") * 1e9 / 3600
 
 
@@ -137,9 +137,7 @@ def _setup(audit: Audit) -> list[tuple[str, bool | None, str]]:
 
 
 def _recomputed(audit: Audit) -> list[tuple[str, float | Estimate, str]]:
-    """
-    Recompute printed numbers from others: prices, MB/s, "less than Intel", and the cost above the leader's.
-    """
+    """Recompute printed numbers from others: prices, MB/s, "less than Intel", and how far costs exceed the leader's."""
     rows, intel = [], audit.number(f"{RIVAL}-exact")
     for name in INSTANCES:
         price, cost = audit.number(f"{name}-exact"), audit.number(f"{name}-billion")

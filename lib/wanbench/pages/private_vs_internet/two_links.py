@@ -230,7 +230,7 @@ def _partners(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def _values_of_pairs(partners: pd.DataFrame, trials: pd.DataFrame, value: str) -> pd.DataFrame:
-    """Return the values and the ratio of each pair, as `paired_trials` does."""
+    """Return the rows of `TwoLinks.pairs`: both values of each pair, and their ratio."""
     pairs = partners[["run_id", "block", "pair"]]
     a, b = (trials[value].iloc[partners[row]].reset_index(drop=True) for row in ("row_a", "row_b"))
     return pairs.assign(a=a, b=b, order_a=partners.order_a, order_b=partners.order_b, ratio=b / a)
