@@ -188,7 +188,7 @@ def open_loop():
 RESULTS = {
     **{name: lambda fit=fit: fit(PAIRS, **QUICK) for name, fit in FITS.items()},
     "predictor": lambda: grids_and_predictions.fit_predictor(PAIRS),
-    "clouds": lambda: intercloud_2022.compare_clouds(PAIRS, permutations=20),
+    "clouds": lambda: intercloud_2022.compare_clouds(PAIRS),
     "model": lambda: import_module("wanbench.pages.intercloud_2022.fit_model").fit_model(PAIRS, "window-limited"),
     "sensitivity": lambda: methods.with_and_without(
         lambda pairs: methods.fit_rtt(pairs, **QUICK), PAIRS, from_rows("flags", [])
