@@ -16,8 +16,8 @@ def root(start: Path | str = ".") -> Path:
     """
     Return the root of the checkout: the nearest folder at or above `start` that holds `papermill-params`.
 
-    A notebook therefore finds the same data under JupyterLab, papermill or a script. Outside any checkout, the root is
-    that of the checkout that this package was installed from. Raise WanbenchError if there is none.
+    A notebook therefore finds the same data under JupyterLab, papermill or a script. Outside any checkout, it is the
+    root of the checkout from which this package was installed. Raise WanbenchError if there is none.
     """
     start = Path(start).resolve()
     for folder in (start, *start.parents, Path(__file__).resolve().parents[2]):

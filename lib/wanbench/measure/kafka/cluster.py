@@ -197,7 +197,7 @@ class Cluster(BaseCluster):
 
     def freeze(self, node_id: int) -> None:
         """
-        Suspend a node's process, like a machine that swaps heavily; raise ClusterError if the node is not running.
+        Suspend a node's process, as if its machine swapped heavily; raise ClusterError if the node is not running.
         """
         self._running(node_id).freeze()
 
