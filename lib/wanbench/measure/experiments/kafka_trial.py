@@ -244,7 +244,7 @@ class KafkaTrial:
 
 
 def _decide(sending: Future, answer: bool) -> None:
-    """Notify waiting threads whether the load sends, once."""
+    """Tell waiting threads whether the load sends; only the first call has an effect."""
     if not sending.done():
         sending.set_result(answer)
 

@@ -220,7 +220,7 @@ class LeaveOut:
     lost: np.ndarray
 
     def determined(self, combination) -> np.ndarray:
-        """Return whether combinations (..., k) of coefficients stay determined without any single region."""
+        """Return whether combinations (..., k) of coefficients are determined, whichever single region is left out."""
         moved = np.einsum("gab,...b->...ga", self.lost, np.asarray(combination, dtype=float))
         return np.abs(moved).max(axis=(-2, -1)) < LOST
 

@@ -121,7 +121,7 @@ def least_squares(
 
 
 def determined(design: np.ndarray, grouped) -> bool:
-    """Return whether all coefficients stay determined without any single unit; columns must have unit size."""
+    """Return whether all coefficients are determined whichever unit is left out; columns must have unit size."""
     gram = design[:, :, None] * design[:, None, :]
     total = gram.sum(axis=0)
     left = total - dyadic.region_sums(gram, grouped.first, grouped.second, grouped.n)

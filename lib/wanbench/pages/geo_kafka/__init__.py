@@ -9,7 +9,6 @@ from .bounds import bounds
 from .curves import curves
 from .evidence import evidence
 from .placement import placement
-from .scalability import fit_scalability
 
 __all__ = [
     "against_baseline",
@@ -20,7 +19,6 @@ __all__ = [
     "count_region_bytes",
     "curves",
     "evidence",
-    "fit_scalability",
     "placement",
     "tornado",
 ]

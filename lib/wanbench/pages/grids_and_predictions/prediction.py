@@ -53,9 +53,10 @@ class Prediction(Result):
     """
     Predicted RTT and throughput of one ordered pair.
 
-    situation: Which of the pair's regions have other measured pairs: "both", "one" or "none". rtt, throughput: In ms
-    and bit/s, with intervals for one measurement of this pair, not for a mean. `throughput` is None if fewer than 10
-        pairs have a throughput. With too few regions, an end of the interval is infinite or the RTT of light.
+    situation: Which of the pair's regions have other measured pairs: "both", "one" or "none".
+    rtt, throughput: In ms and bit/s, with intervals for one measurement of this pair, not for a mean. `throughput` is
+        None if fewer than 10 pairs have a throughput. With too few regions, an end of the interval is infinite or the
+        RTT of light.
     measured: Measured values of this pair by name, `rtt_ms` and `throughput_bps`; not used for the prediction.
     """
 
@@ -76,7 +77,7 @@ class Prediction(Result):
         sentences = [estimate.sentence for estimate in self.estimates]
         if self.measured:
             values = " and ".join(quantity(value, UNITS[name]) for name, value in self.measured.items())
-            sentences.append(f"The pair was measured: {values}, not used for the prediction.")
+            sentences.append(f"The pair was also measured ({values}), which the prediction does not use.")
         return " ".join(sentences)
 
     def table(self) -> pd.DataFrame:

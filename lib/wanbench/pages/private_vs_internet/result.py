@@ -42,8 +42,8 @@ class Factorial(Result):
     elasticities: By factor: the elasticity of the response, averaged over the levels of all factors.
     interactions: By tuple of factors: the change in the elasticity of one factor per e-fold of the other, or between
         the levels of a contrast.
-    doublings: By factor: the factor by which doubling it multiplies the response, averaged in the same way.
-    effects: By two-level factor: the ratio of the response at its high level to the response at its low level.
+    doublings: By name of factor: the response after the factor doubles over the response before, averaged in the same
+    way. effects: By two-level factor: the ratio of the response at its high level to the response at its low level.
     thesis: The gain from halving `delay` over the gain from doubling `rate`, averaged in the same way (above 1: delay
         matters more). A gain is the factor by which the response grows.
     combinations: Per measured combination of levels: the factors, the elasticities of delay and rate, `gain` (from

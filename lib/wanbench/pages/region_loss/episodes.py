@@ -195,7 +195,7 @@ class Episodes(Result):
         notes = [f"{count(n, 'attempt')} left out: {reason}" for reason, n in reasons.items()]
         if late:
             acknowledged = (
-                f"only {100 * min(late):.0f} % of the records due a second before the fault had been acknowledged"
+                f"only {100 * min(late):.0f} % of the records due over a second before it had been acknowledged"
             )
             behind = f"producers were behind before the fault in {count(len(late), 'episode')}"
             notes.append(

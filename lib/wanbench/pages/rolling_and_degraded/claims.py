@@ -82,8 +82,8 @@ def evidence(
 
 def differ_in_clients(rolls: Mapping[str, Mapping]) -> tuple[str, str] | None:
     """
-    Return the names of two rolls that differ only in client settings, that with Kafka's defaults last; None if no two
-    do.
+    Return the names of two rolls that differ only in client settings, the roll with Kafka's defaults last; None if no
+    two do.
 
     >>> kill = {"kind": "kill"}
     >>> differ_in_clients({"kill": kill, "new": kill | {"load": {"consumer_settings": {"fetch.min.bytes": 9}}}})
