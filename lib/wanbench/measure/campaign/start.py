@@ -14,7 +14,7 @@ from pathlib import Path
 
 from wanbench.checks import check_choice, check_injected, check_number
 from wanbench.errors import ParameterError
-from wanbench.folders import data_folder, samples_folder
+from wanbench.folders import data_folder, kafka_jars, samples_folder
 from wanbench.measure.experiments import BrokerActions, BrokerMetrics, BrokerProcessors, KafkaFault, KafkaTrial
 from wanbench.measure.experiments.base import Load
 from wanbench.measure.experiments.kafka_fault import ON_BROKERS
@@ -235,6 +235,8 @@ def _objections(trial, lab, brokers: int, cluster, external) -> Iterator[str]:
         if region not in lab.hosts or (number and number >= len(lab.hosts[region])):
             yield f" has clients in {client}; allowed: regions of the lab: {', '.join(lab.hosts)}."
     settings = {} if is_external else {**(cluster.get("settings") or {}), **dict(trial.broker_settings or ())}
+    if trial.kafka_version and not (jars := kafka_jars(trial.kafka_version)).is_dir():
+        yield f" has kafka_version {trial.kafka_version!r}; `scripts/kafka-jars.sh VERSION` fetches one into {jars}."
     if not is_external:
         if load.replication > brokers:
             yield f" has a replication of {load.replication}; allowed: at most {brokers}, the number of brokers."
