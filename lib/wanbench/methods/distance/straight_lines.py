@@ -194,7 +194,7 @@ def throughput_line(sample: Sample, **options) -> ThroughputFit:
         factor=slope.transformed(
             lambda b: 10**b,
             quantity="throughput factor per 1,000 km",
-            claim="1,000 km more multiply throughput by {}",
+            claim="Each further 1,000 km multiplies throughput by {}",
             unit="",
         ),
         half_distance=half_distance(slope),

@@ -325,7 +325,7 @@ class Tail:
     def _interval_cautions(self, q, level, effective_n, high) -> tuple[str, ...]:
         name = f"{order.name(q)} of {self.name}"
         if not isfinite(self.quantile(q)):
-            return (f"{name} is beyond the time waited: {self._lost}",)
+            return (f"{name} is longer than the time waited for records: {self._lost}",)
         if isfinite(high):
             return ()
         return (f"{name} has no upper end: {self._why_open(q, level, effective_n)}",)

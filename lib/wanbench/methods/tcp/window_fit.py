@@ -50,7 +50,7 @@ SCALED = "jackknife over regions minus a share of that over pairs, the share fro
 NAMES = {
     "window": ("TCP window W", "The window that limits the far pairs is {}", "bytes"),
     "capacity": ("capacity C", "The capacity that limits the near pairs is {}", "bit/s"),
-    "knee": ("knee RTT", "The window limits from an RTT of {}", "ms"),
+    "knee": ("knee RTT", "The window is the limit from an RTT of {} on", "ms"),
 }
 ENDS = ["region_a", "region_b"]
 COLUMNS = [*ENDS, "cloud_pair", "distance_km", "rtt_ms", "throughput_bps"]
@@ -240,7 +240,7 @@ def _few_beyond(sides: dict[str, tuple[int, int]], n_places: int) -> tuple[str, 
         return ()
     return (
         f"W depends on {count(beyond, 'pair')} of {n_pairs:,}, those beyond the knee: in "
-        "simulations with so few, it is 5 to 20 % too small, and "
+        "simulations with so few, W is 5 to 20 % too small, and "
         f"{coverage.coverage_with_few_beyond(n_places)}",
     )
 

@@ -104,7 +104,7 @@ class Cells(RowsResult):
             of = self._at_loss[self._at_loss.algorithm == name].replace({"throughput_bps": {0: np.nan}})
             means = np.log(of.pivot_table(index="block", columns="rtt_ms", values="throughput_bps").dropna())
             if means.shape[1] > 1 and len(means):
-                claim = f"{NAMES[name]}'s throughput goes with the RTT to the power of {{}}"
+                claim = f"{NAMES[name]}'s throughput is proportional to the RTT to the power of {{}}"
                 slopes = np.polyfit(np.log(means.columns), means.T, 1)[0]
                 estimates.append(mean_of(slopes, 0.95, quantity=f"slope of {NAMES[name]}", claim=claim, **about))
         return tuple(estimates)
@@ -119,7 +119,7 @@ class Cells(RowsResult):
             f"{one.quantity.removeprefix('slope of ')} {one.formatted} ({one.formatted_interval or 'no interval'})"
             for one in self.slopes
         )
-        return f"{self.ratio.sentence} There, throughput goes with the RTT to the power of: {falls}."
+        return f"{self.ratio.sentence} There, throughput is proportional to the RTT to the power of: {falls}."
 
     @property
     def headline(self) -> str:

@@ -87,7 +87,7 @@ def count_region_bytes(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) ->
     notes = (f"{count(dropped, 'trial')} left out, because the counters of all links are missing",) if dropped else ()
     if (trials.background_bps.fillna(0) > 0).any():
         notes += ("background traffic is included in these bytes",)
-    crossing = ("bytes between regions per message", "Each message sends {} between regions", "bytes", notes)
+    crossing = ("bytes between regions per message", "Each message causes {} between regions", "bytes", notes)
     sent = ("messages per second", "In these trials producers sent {}", "messages/s", ())
     means = (mean_of_trials(rows.region_bytes_per_message, *crossing), mean_of_trials(rows.messages_per_s, *sent))
     return CountedBytes(*means, rows)

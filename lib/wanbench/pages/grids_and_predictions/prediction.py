@@ -70,7 +70,7 @@ class Prediction(Result):
         sentences = [estimate.sentence for estimate in self.estimates]
         if self.measured:
             values = " and ".join(quantity(value, UNITS[name]) for name, value in self.measured.items())
-            sentences.append(f"The pair was measured: {values}, not used for the prediction.")
+            sentences.append(f"The pair was also measured ({values}), which the prediction does not use.")
         return " ".join(sentences)
 
 

@@ -63,7 +63,7 @@ def evidence(
         estimates["producer_latency"] = replace(frontier.latencies.ratios[high, low], quantity=texts[0], claim=texts[1])
     best = costs.rates.settings[-1]
     claim = "With twice the network rate, {} is {{}} the value with the plain size"
-    requests = f"From {plain} to {best}, the ratio of requests is {{}} the ratio of messages"
+    requests = f"The requests per message of {best} are {{}} those of {plain}"
     sent, waited = "the rate that brokers send", "the share of time in IOWait"
     for name, column, setting, title, text in (
         ("network_limit", "brokers_sent_bps", more_network, f"{sent}, twice the network", claim.format(sent)),
@@ -165,7 +165,7 @@ def _costs(audit: Audit) -> list[tuple[str, bool | None, str]]:
         mb_per_s = _mb_per_s(audit, name)
         copies = audit.number(f"{name}-ebs-bytes") / mb_per_s
         working = (
-            f"Own numbers: {audit.number(f'{name}-exact'):g} USD/h over this cost is "
+            f"Own numbers: {audit.number(f'{name}-exact'):g} USD/h divided by this cost is "
             f"{number(messages_per_s(audit, name) / MEGA)} million messages/s, or {number(mb_per_s, 0)} MB/s: per "
             f"broker if the cost includes all {number(brokers)} brokers, for the whole cluster if it includes one. EBS "
             f"volumes can write {number(copies, 2)} copies of that in the first case, and "
