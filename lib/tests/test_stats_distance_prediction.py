@@ -173,16 +173,6 @@ def test_throughput_takes_the_base_that_errs_less():
     assert prediction.fit_predictor(straight).fits.base == "distance"
 
 
-def test_figures_carry_the_prediction():
-    found = prediction.what_if(PAIRS, NAMES[0], NAMES[9])
-    drawn = found.figure()
-    assert drawn.layout.meta["name"] == "prediction"
-    points = [trace for trace in drawn.data if trace.name == "prediction"]
-    assert points[0].y[0] == found.rtt.estimate and points[1].y[0] == found.throughput.estimate
-    assert points[0].error_y.array[0] == pytest.approx(found.rtt.high - found.rtt.estimate)
-    assert any(trace.name == "this pair, measured" for trace in drawn.data)
-
-
 @pytest.mark.filterwarnings("error")
 def test_columns_that_do_not_vary_are_refused_or_predicted_without_a_warning():
     with pytest.raises(ParameterError, match="all have the same"):

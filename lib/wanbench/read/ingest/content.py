@@ -35,7 +35,7 @@ COMPRESSIONS = {
 """For each format, the pattern of its first bytes, and a function that opens a binary file as a decompressed stream."""
 _COMPRESSED = re.compile(b"|".join(magic for magic, _ in COMPRESSIONS.values()))
 COMPRESSION_BYTES = 10
-"""Number of bytes at the start of a file that these patterns need."""
+"""Number of bytes at the start of a file that the patterns of `COMPRESSIONS` need."""
 
 ENDINGS = re.compile(r"\.(?:gz|bz2|xz|zst)\Z", re.IGNORECASE)
 
