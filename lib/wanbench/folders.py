@@ -78,7 +78,7 @@ def kafka_jars(version: str | None = None) -> Path:
     Return the folder of Kafka's jars: `.kafka/jars` in the checkout, which `make setup` fills, or the folder that the
     environment variable WANBENCH_KAFKA names; a relative path starts at the root of the checkout. If that folder has
     another version than `version`, return `.kafka/<version>/jars`, which `scripts/kafka-jars.sh <version>` fills.
-    Neither may exist.
+    Neither folder need exist.
     """
     own = root() / (os.environ.get(KAFKA_VARIABLE) or Path(".kafka", "jars"))
     of_version = version is None or (own / f"kafka_2.13-{version}.jar").is_file()

@@ -194,14 +194,14 @@ class Knees(Result):
 
     @property
     def ratio(self) -> tuple[Estimate, ...]:
-        """The knee of the second system over that of the first; empty unless both have one."""
+        """The knee of the second system over that of the first; () unless both systems have a knee."""
         (a, first), (b, second) = ((name, one.knee) for name, one in self.knees.items())
         if not (isfinite(first.estimate) and isfinite(second.estimate)):
             return ()
         value, low, high = map(exp, difference(*(np.log((e.estimate, e.low, e.high)) for e in (first, second))))
-        claim = f"The knee of “{b}” is at {{}} the rate of that of “{a}”"
+        claim = f"The rate at the knee of “{b}” is {{}} the rate at the knee of “{a}”"
         if {a, b} <= {*self.links}:
-            claim += f"; the links allow it {number(self.links[b].estimate / self.links[a].estimate, 2)} times the rate"
+            claim += f"; its links allow {number(self.links[b].estimate / self.links[a].estimate, 2)} times the rate"
         about = {"unit": "times", "n": min(first.n, second.n), "level": LEVEL, "basis": first.basis, "claim": claim}
         about |= {"method": f"ratio of both knees, intervals combined (Zou & Donner 2008); {METHOD}"}
         about["assumption"] = f"{ASSUMPTION}; both knees are estimated independently"
