@@ -14,6 +14,9 @@ from wanbench.methods.tails.quantile_intervals import ranks
 
 # After a change, packets sent before it are still under way or wait: the longest delay of the page's schedule.
 SETTLING_S = 0.15
+EDGE_S = (
+    0.01  # The time at which a schedule began is known from a request to the relay and its answer, which takes less.
+)
 # RFC 8289 lets at most its target of 5 ms wait permanently; a greedy flow adds its own oscillation.
 MOST_WAIT_MS = 15.0
 CODEL_INTERVAL_MS = 100.0  # of a link that states none, as RFC 8289 recommends
@@ -122,7 +125,8 @@ def marks(runs: pd.DataFrame, transfers: pd.DataFrame, links: pd.DataFrame) -> V
 
 def schedule(probes: pd.DataFrame, runs: pd.DataFrame, links: Mapping[tuple[str, str], object]) -> Verdicts:
     """
-    Judge delay, loss and rate of links that change, from 150 ms after each step of their schedules to the next.
+    Judge delay, loss and rate of links that change, from 150 ms after each step of their schedules to 10 ms
+    before the next.
 
     Limits: 1 ms + 1 % for the median one-way delay while packets do not wait for a rate, the exact binomial interval
     for the loss, and 5 % for the rate of arrivals while more is sent than the link can pass.
@@ -140,7 +144,7 @@ def schedule(probes: pd.DataFrame, runs: pd.DataFrame, links: Mapping[tuple[str,
         now = {"delay_ms": link.delay_ms, "loss": link.loss, "rate_bps": link.rate_bps}
         for step, end in zip(link.schedule, ends, strict=True):
             now |= {name: value for name in now if (value := getattr(step, name)) is not None}
-            inside = (sent >= step.at_s + SETTLING_S) & (sent < min(end, sent[-1]))
+            inside = (sent >= step.at_s + SETTLING_S) & (sent < min(end - EDGE_S, sent[-1]))
             lost, got = np.isnan(delay[inside]), delay[inside & ~np.isnan(delay)]
             if not len(got):
                 continue
