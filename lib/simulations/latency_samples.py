@@ -1,4 +1,4 @@
-"""Latencies in arrays as the distribution that pages compute from histograms."""
+"""Turn arrays of latencies into the distributions that pages otherwise compute from histograms."""
 
 from __future__ import annotations
 

@@ -285,7 +285,7 @@ def test_the_answer_is_a_short_list_with_the_worst_first():
     ]
     lines = Verdicts.of(rows).sentence.splitlines()
     assert [line[:2] for line in lines[:-1]] == ["Q7", "Q6", "Q5", "Q4", "Q3"]
-    assert lines[-1] == "The other 2 quantities: 2 of 2 checks within."
+    assert lines[-1] == "Of 2 checks of the other 2 quantities, 2 are within their limits."
     assert "q1" not in str(lines) and Verdicts.of(rows).headline.startswith("6 of 7 checks")
 
 

@@ -41,7 +41,7 @@ from wanbench.tables import from_rows
 
 WRONG = {"None": None, "an empty table": pd.DataFrame(), "text": "text", "NaN": float("nan"), "a number": 3}
 OF_PAGES = {
-    geo_kafka: ("against_baseline", "client_rack", "cost_changes", "count_region_bytes", "placement", "tornado"),
+    geo_kafka: ("against_baseline", "client_rack", "count_region_bytes", "placement", "tornado"),
     grids_and_predictions: ("fit_predictor", "what_if"),
     intercloud_2022: ("compare_models",),
     intercloud_throughput: ("estimate_loss",),
@@ -188,7 +188,7 @@ def open_loop():
 RESULTS = {
     **{name: lambda fit=fit: fit(PAIRS, **QUICK) for name, fit in FITS.items()},
     "predictor": lambda: grids_and_predictions.fit_predictor(PAIRS),
-    "clouds": lambda: intercloud_2022.compare_clouds(PAIRS, permutations=20),
+    "clouds": lambda: intercloud_2022.compare_clouds(PAIRS),
     "model": lambda: import_module("wanbench.pages.intercloud_2022.fit_model").fit_model(PAIRS, "window-limited"),
     "sensitivity": lambda: methods.with_and_without(
         lambda pairs: methods.fit_rtt(pairs, **QUICK), PAIRS, from_rows("flags", [])

@@ -195,7 +195,8 @@ def run_job(job: BatchJob, environment: Mapping[str, str]) -> State:
             child.stdin.write(pickle.dumps(job))
             child.stdin.flush()
         while child.poll() is None and job.is_wanted():
-            time.sleep(POLL_S)
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(POLL_S)
         with suppress(BrokenPipeError):
             child.stdin.close()  # it ends, if it has not
         child.wait()

@@ -174,7 +174,9 @@ def with_blocks(design: np.ndarray, blocks) -> np.ndarray:
 
 
 def slopes(name: str, codes: Mapping[str, np.ndarray], terms: Sequence[tuple[str, ...]], n_columns: int) -> np.ndarray:
-    """Return the weights (rows, columns) of the coefficients in the slope along the code of factor `name`."""
+    """
+    Return weights (rows, columns) by which coefficients are multiplied and summed to the slope over the code of `name`.
+    """
     names = list(codes)
     weights = np.zeros((len(codes[name]), n_columns))
     weights[:, 1 + names.index(name)] = 1.0

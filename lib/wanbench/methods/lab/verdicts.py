@@ -82,7 +82,8 @@ class Verdicts(RowsResult):
         sentences, rest = [one.sentence for one in self.findings()], self.summary()[LISTED:]
         if len(rest):
             n = rest.n_links.sum() - rest.n_unknown.sum()
-            others = f"The other {len(rest)} quantities: {rest.n_within.sum():,} of {count(int(n), 'check')} within."
+            within = f"{rest.n_within.sum():,} are within their limits"
+            others = f"Of {count(int(n), 'check')} of the other {len(rest)} quantities, {within}."
             sentences = [*sentences[:LISTED], others]
         return "\n".join(sentences) or "No link was judged."
 

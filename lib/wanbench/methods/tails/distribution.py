@@ -45,7 +45,8 @@ BURST_P = 1e-3
 @dataclass(frozen=True)
 class Parts:
     """
-    A sample divided into stretches of time; differences between stretches show how dependent the records are.
+    A sample divided into stretches of time; the differences between stretches show how strongly records depend on each
+    other.
 
     run: The number of each stretch's run, from 0; stretches are in order of run and time.
     sizes: The number of records in each stretch.
@@ -324,7 +325,7 @@ class Tail:
     def _interval_cautions(self, q, level, effective_n, high) -> tuple[str, ...]:
         name = f"{order.name(q)} of {self.name}"
         if not isfinite(self.quantile(q)):
-            return (f"{name} is beyond the time waited: {self._lost}",)
+            return (f"{name} is longer than the time waited for records: {self._lost}",)
         if isfinite(high):
             return ()
         return (f"{name} has no upper end: {self._why_open(q, level, effective_n)}",)

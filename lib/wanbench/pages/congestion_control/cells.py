@@ -66,8 +66,8 @@ def bbr_over_cubic(rows: pd.DataFrame, measure: str, where: str) -> Estimate:
 
 def block_means(rows: pd.DataFrame, keys: Sequence[str], measure: str) -> pd.DataFrame:
     """
-    Compute the mean of a measure over blocks for each combination of `keys`, its interval, from `low` to `high`, and
-    `n`, the number of blocks. A transfer that stalled counts as 0.
+    For each combination of `keys`, compute the mean of a measure over blocks, the ends `low` and `high` of its
+    interval, and `n`, the number of blocks. A transfer that stalled counts as 0.
     """
     blocks = rows.groupby([*keys, "block"])[measure].mean().groupby(keys)
     mean, half = blocks.mean(), blocks.agg(half_width, level=0.95)
@@ -80,8 +80,8 @@ class Cells(RowsResult):
     Throughput by congestion control and path.
 
     `rows` has one row per cell: `algorithm`, `rtt_ms`, the columns of `PATH`, `rate_bps`, `n` (blocks), and
-    `throughput_bps` with the ends `low` and `high` of its interval. `transfers` has one row per transfer. `at` is the
-    loss and the RTT in ms for which `ratio` answers.
+    `throughput_bps` with the ends `low` and `high` of its interval. `transfers` has one row per transfer. `at` holds
+    the loss and the RTT in ms to which `ratio` refers.
     """
 
     transfers: pd.DataFrame
@@ -97,14 +97,14 @@ class Cells(RowsResult):
 
     @property
     def slopes(self) -> tuple[Estimate, ...]:
-        """Slopes of log throughput on log RTT, per algorithm, at the loss of `at`; -1 halves it as the RTT doubles."""
+        """Slopes of log throughput on log RTT by algorithm, at the loss in `at`; -1 means throughput ~ 1 / RTT."""
         estimates, about = [], {"unit": "", "unit_name": "block", "method": SLOPES}
         about["assumption"] = f"{ASSUMPTION}; and a power of the RTT describes the fall"
         for name in NAMES:
             of = self._at_loss[self._at_loss.algorithm == name].replace({"throughput_bps": {0: np.nan}})
             means = np.log(of.pivot_table(index="block", columns="rtt_ms", values="throughput_bps").dropna())
             if means.shape[1] > 1 and len(means):
-                claim = f"{NAMES[name]}'s throughput goes with the RTT to the power of {{}}"
+                claim = f"{NAMES[name]}'s throughput is proportional to the RTT to the power of {{}}"
                 slopes = np.polyfit(np.log(means.columns), means.T, 1)[0]
                 estimates.append(mean_of(slopes, 0.95, quantity=f"slope of {NAMES[name]}", claim=claim, **about))
         return tuple(estimates)
@@ -119,7 +119,7 @@ class Cells(RowsResult):
             f"{one.quantity.removeprefix('slope of ')} {one.formatted} ({one.formatted_interval or 'no interval'})"
             for one in self.slopes
         )
-        return f"{self.ratio.sentence} There, throughput goes with the RTT to the power of: {falls}."
+        return f"{self.ratio.sentence} There, throughput is proportional to the RTT to the power of: {falls}."
 
     @property
     def headline(self) -> str:
@@ -128,7 +128,7 @@ class Cells(RowsResult):
 
     @property
     def _at_loss(self):
-        """Return the transfers with independent losses of the share in `at`, and a queue of one BDP."""
+        """The transfers with independent losses at the rate in `at`, and a queue of one bandwidth-delay product."""
         rows = self.transfers
         return rows[(rows.loss == self.at[0]) & (rows.burst == 1) & (rows.queue == 1)]
 

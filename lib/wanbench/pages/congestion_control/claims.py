@@ -23,7 +23,7 @@ from .model_scores import IP_BYTES
 
 SOURCE = "006-connection-splitting"
 ETHERNET_SHARE = IP_BYTES / 1514
-"""The source limits the rate of Ethernet frames, and links of the lab that of IP packets."""
+"""The source limits the rate of Ethernet frames; the lab's links limit the rate of IP packets."""
 START_RTTS = 3  # Handshakes of TCP and TLS 1.3, and the request: round trips before the first byte arrives.
 RAMP_S = 2.0  # After this time, slow start is over on all paths of the source.
 FAST = 0.5
@@ -35,9 +35,9 @@ def request_shares(transfers: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) 
     Compute, for each transfer, the share of the link that the source's request of a given size would have used.
 
     The request takes `START_RTTS` round trips, the time of the transfer, and the time of the bytes that are still
-    missing. These come at the transfer's mean rate; if that is more than `FAST` of the link, at the sender's rate after
-    the first `RAMP_S` seconds, up to the link's capacity. `transfers` are rows of `transfer_rows` that omit no seconds.
-    Returns them with the column `share`.
+    missing. The missing bytes come at the transfer's mean rate or, if that is more than `FAST` of the link, at the
+    sender's rate after the first `RAMP_S` seconds, up to the link's capacity. `transfers` are rows of `transfer_rows`
+    that omit no seconds. Returns them with the column `share`.
     """
     size, link_bps = read_claims(SOURCE).number("request"), 1e6 * read_claims(SOURCE).number("rate")
     later = tables["intervals"][lambda row: row.start_s >= RAMP_S - 0.05]
@@ -62,7 +62,7 @@ class Agreement(RowsResult):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The share of the published cells, of all and of each algorithm, that lie inside the intervals."""
+        """The share of published cells that lie inside the measured intervals: over all algorithms, and for each."""
         parts = {f"the cells of {NAMES[name]}": part for name, part in self.rows.groupby("algorithm", sort=False)}
         found = []
         for what, part in ({"the published cells": self.rows} | parts).items():
@@ -113,7 +113,7 @@ def connection_splitting(shares: pd.DataFrame | None = None) -> Audit:
     Test the published cells on a re-run.
 
     A cell is "reproduced" if its interval lies within a tenth of the published number, "not reproduced" if it lies
-    outside, and else "undecided", also if its interval contains the number.
+    outside, and otherwise "undecided", even if the interval contains the published number.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Plan transfers with several congestion controls over many paths at once, and set that of Kafka's producer."""
+"""Plan transfers with several congestion controls over many paths at once, and set the one of Kafka's producers."""
 
 from __future__ import annotations
 
@@ -102,10 +102,10 @@ def transfers(
 @dataclass(frozen=True)
 class CongestionControl:
     """
-    Give the connections from the source to the target that start during a load a congestion control.
+    Set the congestion control of the connections from source to target that start during a load.
 
-    The source's route to the target sets it, as a namespace may not have every algorithm as its default. Afterwards the
-    former route is restored.
+    The source's route to the target carries the setting, because a namespace may not have every algorithm as its
+    default. Afterwards the former route is restored.
     """
 
     algorithm: str

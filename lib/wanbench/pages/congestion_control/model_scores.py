@@ -17,7 +17,7 @@ from .cells import NAMES, Cells
 
 IP_BYTES = 1500  # Size of a full packet, of which `MSS_BYTES` are payload.
 FACTORS = np.array(sorted(np.linspace(-4, 4, 1601), key=abs))
-"""Logarithms of the factors that a fit tries, in steps of 0.5 %; of equal ones, the factor nearest to 1 is taken."""
+"""Logarithms of the factors that a fit tries, in steps of 0.5 %; of equally good ones, the nearest to 1 is taken."""
 MODELS = {
     "window": lambda rtt_ms, loss, rate: models.window_limited_bps(models.buffer_bytes(rate, 100), rtt_ms),
     "Mathis": lambda rtt_ms, loss, rate: models.mathis_bps(loss, rtt_ms, models.RANDOM),
@@ -26,9 +26,10 @@ MODELS = {
     "BBR's pacing": lambda rtt_ms, loss, rate: rate * (1 - loss),
 }
 """
-Throughput in bit/s by name, before a fitted factor and the capacity: a window that is the same at all RTTs, here 100 ms
-times the rate; Mathis et al. 1997 with the constant of Ott, Kemperman & Mathis 1996; Padhye et al. 1998, eq. 32; RFC
-9438, section 5; and a sender paced at the link's rate that a loss does not slow down (Cardwell et al. 2016).
+Models by name. Each gives a throughput in bit/s, which is then multiplied by a fitted factor and limited to the
+capacity: a window that is the same at all RTTs, here 100 ms times the rate; Mathis et al. 1997 with the constant of
+Ott, Kemperman & Mathis 1996; Padhye et al. 1998, eq. 32; RFC 9438, section 5; and a sender paced at the link's rate
+that a loss does not slow down (Cardwell et al. 2016).
 """
 METHOD = (
     "one factor per model and congestion control, which minimises the mean absolute error of log throughput on the "

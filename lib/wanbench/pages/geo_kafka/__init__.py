@@ -1,6 +1,6 @@
 """Analyse one Kafka cluster across three regions: effects of settings, limits, cross-region traffic and cost."""
 
-from wanbench.pages.geo_kafka.costs import cost_changes, tornado
+from wanbench.pages.geo_kafka.costs import tornado
 from wanbench.pages.geo_kafka.region_bytes import client_rack, count_region_bytes
 
 from . import claims
@@ -15,7 +15,6 @@ __all__ = [
     "bounds",
     "claims",
     "client_rack",
-    "cost_changes",
     "count_region_bytes",
     "curves",
     "evidence",

@@ -161,7 +161,7 @@ class Curves(Result):
         restarted = [one.label for one in self.curves.values() if RESTARTED in one.range.warnings]
         others = [text for text in super().cautions if text not in (RESTARTED, UNEQUAL)]
         others += [f"{', '.join(restarted)}: {RESTARTED}"] if restarted else []
-        out = f"{count(self.n_out, 'trial')} without a throughput or a block not used"
+        out = f"{count(self.n_out, 'trial')} left out, for lack of a throughput or a block"
         return tuple(dict.fromkeys([*([out] if self.n_out else []), *self.compared.notes, *others]))
 
     @property

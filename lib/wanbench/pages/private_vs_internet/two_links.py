@@ -230,7 +230,7 @@ def _partners(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def _values_of_pairs(partners: pd.DataFrame, trials: pd.DataFrame, value: str) -> pd.DataFrame:
-    """Return the values and the ratio of each pair, as `paired_trials` does."""
+    """Return the rows of `TwoLinks.pairs`: both values of each pair, and their ratio."""
     pairs = partners[["run_id", "block", "pair"]]
     a, b = (trials[value].iloc[partners[row]].reset_index(drop=True) for row in ("row_a", "row_b"))
     return pairs.assign(a=a, b=b, order_a=partners.order_a, order_b=partners.order_b, ratio=b / a)
@@ -285,16 +285,27 @@ def _compare(
     about["warnings"] = (SINGLE,) if min(sizes) < 2 else ()
     unpaired = _ratio(sides, welch(*sides, LEVEL), **about, **BY_TRIAL, **names)
     pairs = _values_of_pairs(partners, trials, value)
-    n = len(pairs)
-    if n < 2:
+    if len(pairs) < 2:
         return pairs, None, unpaired
-    a, b = sides = [pairs[side].to_numpy(dtype=float) for side in "ab"]
+    others = (Interval(unpaired.method, unpaired.low, unpaired.high), naive)
+    return pairs, paired_ratio(pairs.a, pairs.b, others=others, **names), unpaired
+
+
+def paired_ratio(a, b, *, level: float = LEVEL, **about) -> Estimate:
+    """
+    Estimate the mean of b over the mean of a from pairs of trials.
+
+    a, b: The values of each pair, in the same order; two pairs or more.
+    about: Further fields of the Estimate, such as quantity and claim.
+    """
+    a, b = sides = [np.asarray(side, dtype=float) for side in (a, b)]
+    n = len(a)
     # the logarithm of the ratio varies between pairs as the relative deviations do, to first order
     error = float((b / b.mean() - a / a.mean()).std(ddof=1)) / sqrt(n)
-    ends = t_interval(log(b.mean() / a.mean()), error, n - 1, LEVEL)
-    about = {"n": n, "basis": f"{count(n, 'pair')} of trials", "naive": _interval(OF_TRIALS, *welch(a, b, LEVEL))}
-    about["others"] = (Interval(unpaired.method, unpaired.low, unpaired.high), naive)
-    return pairs, _ratio(sides, (*ends, error), **about, **IN_PAIRS, **names), unpaired
+    ends = t_interval(log(b.mean() / a.mean()), error, n - 1, level)
+    about |= {"n": n, "basis": f"{count(n, 'pair')} of trials", "level": level}
+    about["naive"] = _interval(OF_TRIALS, *welch(a, b, level))
+    return _ratio(sides, (*ends, error), **about, **IN_PAIRS)
 
 
 def _interval(method: str, low: float, high: float, _) -> Interval:

@@ -104,7 +104,7 @@ def _write(path, batches, texts) -> int:
 
 
 def _batches(source, texts, fast) -> Iterator[np.ndarray]:
-    """Yield rows in batches."""
+    """Yield the rows of a log in batches, pings one after another."""
     with decompressed(source) as (path, file):
         if not file.peek(1):
             raise RawDataError(path, None, "an empty file", "output of ping")

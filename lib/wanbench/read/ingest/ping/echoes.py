@@ -18,7 +18,7 @@ WINDOW = 32768
 """Half of `WRAP`; if a reply came later than this, it would be unclear which echo it answers."""
 
 AT_ONCE = 8
-"""Rows are made after this many windows of events, so that few events are sorted twice."""
+"""Rows are made once `AT_ONCE` x `WINDOW` events are open, so that few events are sorted twice."""
 
 SILENT_ECHOES = 100_000
 """Number of lost echoes without a line that is allowed in any file; a corrupt number could make billions of rows."""
@@ -34,8 +34,8 @@ EVENT = np.dtype(
     ]
 )  # fmt: skip
 """
-The type of events, in the order of lines, and of rows of table echoes; a row's echo is lost unless its kind is REPLY.
-Texts are stored as numbers from `code`. The values -1, 0 and NaN mean that nothing was printed.
+The numpy type of an event and of a row of table echoes. A row's echo is lost unless its kind is REPLY. Texts are stored
+as numbers from `code`. The values -1, 0 and NaN mean that nothing was printed.
 """
 
 
