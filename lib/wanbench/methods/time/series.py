@@ -1,4 +1,4 @@
-"""Measure the dependence in a series by an autoregression: how many independent values it is worth."""
+"""Measure the dependence in a series by an autoregression, which gives the effective number of independent values."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Quantiles(Result):
 
 
 def quantiles(tail: Tail, at: Sequence[float] = QUANTILES, *, level: float = 0.95) -> Quantiles:
-    """Estimate quantiles of a distribution; errors are those of `Tail.estimate`."""
+    """Estimate quantiles of a distribution; raises the same errors as `Tail.estimate`."""
     check_kind("tail", tail, Tail)
     at = order.check_quantiles(at)
     return Quantiles(tail, tuple(at), tuple(tail.estimate(q, level=level) for q in at))

@@ -18,7 +18,9 @@ WINDOW = 32768
 """Half of `WRAP`; if a reply came later than this, it would be unclear which echo it answers."""
 
 AT_ONCE = 4
-"""Rows are made after this many windows of events: few events are sorted twice, and caches of processors hold them."""
+"""
+Rows are made once `AT_ONCE` x `WINDOW` events are open: few are then sorted twice, and processor caches hold them.
+"""
 
 SILENT_ECHOES = 100_000
 """Number of lost echoes without a line that is allowed in any file; a corrupt number could make billions of rows."""
