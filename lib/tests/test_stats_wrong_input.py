@@ -89,7 +89,6 @@ FITS = {
     "throughput": methods.fit_throughput,
     "window": methods.fit_window,
     "inflation": methods.path_inflation,
-    "quantile": lambda pairs, **settings: quantiles(of_values([pairs.rtt_ms]), 0.5, **settings),
 }
 
 
