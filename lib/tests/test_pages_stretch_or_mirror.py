@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wanbench.measure.experiments import MirrorFault
 from wanbench.measure.kafka import KafkaLab
 from wanbench.measure.labs import LocalLab
 from wanbench.measure.links import LinkSettings
+from wanbench.pages.stretch_or_mirror.design import MirrorFault
 from wanbench.pages.stretch_or_mirror.gaps import LATE_S, named
 from wanbench.pages.stretch_or_mirror.losses import AT_FAILOVER, FIRST, SECOND, STANDBY, account, losses
 from wanbench.read.ingest import kafka_fault

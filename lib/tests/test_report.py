@@ -93,6 +93,7 @@ def test_pages_say_that_they_are_replayed(site):
         "10-price-performance",
         "13-compression-levels",
         "15-congestion-control",
+        "16-stretch-or-mirror",
     }
 
 

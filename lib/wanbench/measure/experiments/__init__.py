@@ -13,10 +13,9 @@ from .kafka_fault import KafkaFault
 from .kafka_load import KafkaLoad
 from .kafka_open_loop import KafkaOpenLoop
 from .kafka_trial import KafkaTrial
-from .mirror_fault import MirrorFault
 from .ping import Ping
 from .sampling import BrokerMetrics, BrokerProcessors, HostMetrics, LinkSamples, ProcessorUse
 
 __all__ = ["CompetingFlows", "ConcurrentExperiment", "Experiment", "ExperimentError", "Iperf3", "Ping"]
-__all__ += ["BrokerAction", "BrokerActions", "KafkaFault", "KafkaLoad", "KafkaOpenLoop", "KafkaTrial", "MirrorFault"]
+__all__ += ["BrokerAction", "BrokerActions", "KafkaFault", "KafkaLoad", "KafkaOpenLoop", "KafkaTrial"]
 __all__ += ["BrokerMetrics", "BrokerProcessors", "HostMetrics", "LinkSamples", "ProcessorUse"]

@@ -13,14 +13,13 @@ from typing import ClassVar
 
 from wanbench.checks import refusal
 from wanbench.errors import LabError
+from wanbench.measure.experiments.base import ExperimentError, bounded, one_of
+from wanbench.measure.experiments.kafka_fault import NONE, KafkaFault
+from wanbench.measure.experiments.kafka_fault_session import HEALTHY_S, MARGIN_S, READY_S, FaultSession, Health
+from wanbench.measure.experiments.session import Program
 from wanbench.measure.kafka.cluster import Cluster
 from wanbench.measure.labs.base import Host
 from wanbench.runs import RawFile
-
-from .base import ExperimentError, bounded, one_of
-from .kafka_fault import NONE, KafkaFault
-from .kafka_fault_session import HEALTHY_S, MARGIN_S, READY_S, FaultSession, Health
-from .session import Program
 
 SOURCE, AT_FAILOVER, TARGET = range(3)
 """Numbers of the logs that are read: the source's, and the target's at the failover and at the end."""
