@@ -24,7 +24,8 @@ from math import ceil
 from pathlib import Path
 from statistics import median
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib" / "tests"))
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "lib" / "tests"))
 
 import nbformat
 import pandas as pd
@@ -87,6 +88,7 @@ def repeat(folder: Path, sshd: SshdLab, changes: list[Change], duration_s: float
     top, moments = folder / "top", [0.0] * len(changes)
     about = [("text", "# RTT"), ("parameters", PARAMETERS), ("code", MEASURE)]
     make_checkout(top, {"00-pings": about})
+    (top / "data").symlink_to(ROOT / "data")
     (path,) = (top / "notebooks").iterdir()
     notebook = nbformat.read(path, 4)
     notebook.metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
