@@ -24,8 +24,7 @@ from math import ceil
 from pathlib import Path
 from statistics import median
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "lib" / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib" / "tests"))
 
 import nbformat
 import pandas as pd
@@ -38,6 +37,7 @@ from wanbench.measure.labs import matrix_links
 from wanbench.pages import over_time
 from wanbench.pages.over_time.levels import find_changes
 
+ROOT = Path(__file__).resolve().parents[1]
 RTT_MS = {
     ("aws:eu-west-1", "aws:us-east-1"): 40.0,
     ("aws:eu-west-1", "gcp:asia-southeast1"): 90.0,

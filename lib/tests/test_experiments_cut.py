@@ -9,9 +9,10 @@ from scripted_lab import ScriptedLab
 import wanbench
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.measure.experiments import ExperimentError
+from wanbench.measure.labs import separate_links
 from wanbench.measure.links import LinkSettings
 from wanbench.methods.lab import link_verdicts
-from wanbench.pages.lab_calibration.design import Cut, Shorten, calibrate, plan_for_links, separate_pairs
+from wanbench.pages.lab_calibration.design import Cut, Shorten, calibrate, plan_for_links
 from wanbench.pages.lab_calibration.drops import lateness, link_drops
 from wanbench.read.ingest import lab
 from wanbench.read.plausibility.rule import round_trips
@@ -62,7 +63,7 @@ def test_a_lab_without_emulated_links_cannot_cut(tmp_path):
 
 
 def test_each_link_is_planned_once():
-    links = separate_pairs([LinkSettings(5), LinkSettings(20, rate_bps=1e6)])
+    links = separate_links([LinkSettings(5), LinkSettings(20, rate_bps=1e6)])
     plan = plan_for_links(links, [Cut()])
     tested = {(test.from_region, test.to_region): test.rtt_ms for test in plan.tests}
     assert tested == {("lab:a1", "lab:b1"): 10.0, ("lab:a2", "lab:b2"): 40.0}

@@ -144,7 +144,7 @@ def loss(echoes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
         requests = link_both_ways(links, key)
         sent = group[~group.duplicate.astype(bool)]
         n, lost = len(sent), int(sent.lost.sum())
-        row = row_of(key, "loss", "fraction", LEVEL, f"requested loss inside the {percent(LEVEL)} interval", n)
+        row = row_of(key, "loss", "fraction", LEVEL, f"requested value inside the {percent(LEVEL)} interval", n)
         if requests is not None and n:
             there, back = (float(link.loss) for link in requests)
             requested = 1 - (1 - there) * (1 - back)

@@ -18,6 +18,7 @@ from wanbench.measure.experiments.base import ExperimentError, bounded, check_de
 from wanbench.measure.experiments.iperf3 import Iperf3
 from wanbench.measure.experiments.ping import Ping
 from wanbench.measure.experiments.sampling import gzipped
+from wanbench.measure.labs import separate_links
 from wanbench.measure.labs.base import Host
 from wanbench.measure.links import LinkSettings
 from wanbench.measure.plan import Plan, make_plan
@@ -25,22 +26,6 @@ from wanbench.runs import RawFile, Run, write_raw
 from wanbench.runs.journal import now_utc
 
 Links = dict[tuple[str, str], LinkSettings]
-
-
-def separate_pairs(settings: Sequence[LinkSettings]) -> Links:
-    """
-    Make one link per setting, each between two invented regions, with equal settings in both directions.
-
-    Examples
-    --------
-    >>> sorted(separate_pairs([LinkSettings(10), LinkSettings(20)]))[:2]
-    [('lab:a1', 'lab:b1'), ('lab:a2', 'lab:b2')]
-    """
-    links = {}
-    for number, link in enumerate(settings, start=1):
-        links[f"lab:a{number}", f"lab:b{number}"] = link
-        links[f"lab:b{number}", f"lab:a{number}"] = link
-    return links
 
 
 def codel_links(rtts_ms: Sequence[float]) -> list[LinkSettings]:
@@ -55,7 +40,7 @@ def plan_for_links(
     """
     Plan one test of every link, in the direction that `links` names first.
 
-    `links` has both directions, as `separate_pairs` returns them; the other arguments are those of
+    `links` has both directions, as `separate_links` returns them; the other arguments are those of
     `wanbench.measure.plan.make_plan`.
     """
     forward = [pair for position, pair in enumerate(links) if pair[::-1] not in list(links)[:position]]
@@ -80,7 +65,7 @@ def calibrate(
     Links are tested concurrently, at most `batch` at a time. `lab` and `options` are as in
     `wanbench.measure.campaign.run`.
     """
-    links = separate_pairs(settings)
+    links = separate_links(settings)
     plan = plan_for_links(links, [experiment], batch=batch, seed=seed)
     return start.run(plan, links, lab=lab, campaign=campaign, **options)
 

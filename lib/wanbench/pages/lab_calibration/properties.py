@@ -22,9 +22,10 @@ def loss_bursts(probes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     """
     Judge the share of lost packets, and the mean number of packets lost in a row, in one direction of each link.
 
-    A lost packet is followed by another with the same probability whatever came before. So the number of those followed
-    has an exact binomial interval, and so has the mean burst, 1 / (1 - their share). Losses themselves are dependent: n
-    packets count as n (1 - c) / (1 + c), where c is the lag-1 autocorrelation of the model.
+    In the model, the packet after a lost packet is lost with the same probability whatever came before. So the number
+    of lost packets that another follows has an exact binomial interval, and so has the mean burst, 1 / (1 - their
+    share). Losses themselves are dependent: n packets count as n (1 - c) / (1 + c), where c is the lag-1
+    autocorrelation of the model.
     """
     rows = []
     for key, group in groups("probes", probes):
@@ -126,9 +127,7 @@ def schedule(probes: pd.DataFrame, runs: pd.DataFrame, links: Mapping[tuple[str,
 
 
 def mtu(echoes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
-    """
-    Judge the MTU that ping was told of when its echoes were too big, and whether a black hole answered any of them.
-    """
+    """Judge the MTU in the answers to echoes that were too big, and whether a black hole answered any echo."""
     rows = []
     for key, group in groups("echoes", echoes):
         link = link_of(links, key)
@@ -170,7 +169,7 @@ class RelayCost(RowsResult):
 
 
 def relay_cost(runs: Sequence[pd.DataFrame]) -> RelayCost:
-    """Divide the relay's processor time by the packets sent, in tests that were alone in their lab (`probe_runs`)."""
+    """Divide the relay's processor time by the packets sent; `runs` are tables probe_runs of tests that ran alone."""
     rows = pd.concat(runs, ignore_index=True)
     per_s, each = rows.packets / rows.lasted_s, rows.relay_processor_s / rows.packets
     rows = rows[["run_id", "from_region", "to_region", "packets"]].assign(

@@ -9,12 +9,11 @@ from math import nan
 import numpy as np
 
 from wanbench.errors import ParameterError
+from wanbench.methods.regions import dyadic
+from wanbench.methods.regions.jackknife import LOST, SINGULAR, LeaveOut, Sums, leave_out, pseudo_inverses, reml
+from wanbench.methods.regions.line import DYADIC, SCALED, Part
+from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL
 from wanbench.methods.result import LEVEL, PAIRS_INDEPENDENT, Interval, t_quantile
-
-from . import dyadic
-from .jackknife import LOST, SINGULAR, LeaveOut, Sums, leave_out, pseudo_inverses, reml
-from .line import DYADIC, SCALED, Part
-from .pairs import FEWEST_FOR_INTERVAL
 
 
 @dataclass(frozen=True)
@@ -121,7 +120,7 @@ def least_squares(
 
 
 def determined(design: np.ndarray, grouped) -> bool:
-    """Return whether all coefficients stay determined without any single unit; columns must have unit size."""
+    """Return whether all coefficients are determined whichever unit is left out; columns must have unit size."""
     gram = design[:, :, None] * design[:, None, :]
     total = gram.sum(axis=0)
     left = total - dyadic.region_sums(gram, grouped.first, grouped.second, grouped.n)
