@@ -114,10 +114,6 @@ class BatchJob:
 
     def is_wanted(self) -> bool:
         """Return whether the command that started this job still runs the batch."""
-        if self.to:
-            from .batch_bucket import bucket_at
-
-            return bucket_at(self.to).session() == self.session
         with suppress(OSError):
             return (self.folder / SESSION).read_text() == self.session
         return False

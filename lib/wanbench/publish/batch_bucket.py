@@ -55,13 +55,21 @@ class Bucket:
 bucket_at = cache(Bucket)  # each new one asks where the bucket is
 
 
+class FarJob(BatchJob):
+    """A job of a batch that is kept in a bucket."""
+
+    def is_wanted(self) -> bool:
+        """Return whether the command that started this job still runs the batch, as the bucket tells."""
+        return bucket_at(self.to).session() == self.session
+
+
 def run_in_bucket(jobs: Sequence[BatchJob], *how) -> list[State]:
     """Run a batch as `run_batch` does, in the jobs' bucket. Raise ParameterError if a job measures."""
     if any(job.measures for job in jobs):
         raise ParameterError("--to with a notebook that measures here; allowed: notebooks that analyse.")
     with tempfile.TemporaryDirectory(prefix="wanbench-batch-") as folder:
         copy = Path(folder) / jobs[0].folder.name
-        return run_batch([replace(job, folder=copy) for job in jobs], *how, kind=FarDriver)
+        return run_batch([FarJob(**vars(job) | {"folder": copy}) for job in jobs], *how, kind=FarDriver)
 
 
 def run_far(job: BatchJob, environment: Mapping[str, str]) -> State:
