@@ -47,7 +47,7 @@ def _row(about):
     ratio = ""
     if about["of_peer"] is not None:
         peer = f"{about['peer']}: {about['of_peer']:.3g} {unit}"
-        ratio = f"{about['value'] / about['of_peer']:.3g}"
+        ratio = f"{about['value'] / about['of_peer']:.3g}" if about["of_peer"] else ""
     machine = f"{about['day']}, {about['commit']}, {about['processors']} processors, load {about['load']:.1f}"
     where = f"`.venv/bin/python {about['command']}`: {machine}"
     return f"| {about['what']} | {about['value']:.3g} {unit} | {bound} | {peer} | {ratio} | {where} |\n"
