@@ -1,7 +1,7 @@
 """
 Estimate what flows do to each other, and to the latency of the path that they share.
 
-Both functions take the tables of tests of one setting with `wanbench.measure.experiments.CompetingFlows`
+Both functions take the tables of tests of one setting with `design.CompetingFlows`
 (`wanbench.read.ingest.pairs.selected` selects a setting).
 """
 

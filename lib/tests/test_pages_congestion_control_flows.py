@@ -7,10 +7,11 @@ from scripted_lab import Reply, ScriptedLab, well
 
 from wanbench.errors import MissingDataError, ParameterError
 from wanbench.measure import campaign
-from wanbench.measure.experiments import CompetingFlows, ExperimentError, Iperf3, Ping
+from wanbench.measure.experiments import ExperimentError, Iperf3, Ping
 from wanbench.measure.links import LinkSettings
 from wanbench.measure.plan import in_blocks, make_trials
-from wanbench.methods.tcp.competition import fairness, latency_under_load
+from wanbench.pages.congestion_control.competition import fairness, latency_under_load
+from wanbench.pages.congestion_control.design import CompetingFlows
 from wanbench.read import ingest
 
 A, B = "aws:eu-west-1", "gcp:us-east1"
@@ -42,7 +43,7 @@ def test_what_is_expected_counts_both_directions():
 
 
 def test_a_flow_that_fails_fails_the_test_and_all_files_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr("wanbench.measure.experiments.competing_flows._AFTER_START_S", -1.0)
+    monkeypatch.setattr("wanbench.pages.congestion_control.design._AFTER_START_S", -1.0)
 
     def script(host, command):
         fails = "-c" in command and "-R" in command
