@@ -7,9 +7,8 @@ import statsmodels.formula.api as smf
 from simulations import simulated_surveys
 
 from wanbench.errors import ParameterError
-from wanbench.methods.regions import regression
 from wanbench.methods.regions.pairs import directed, unordered
-from wanbench.pages.intercloud_2022 import clouds
+from wanbench.pages.intercloud_2022 import clouds, regression
 
 
 def survey(n=18, *, seed=0, slower=1.0, from_aws=1.0, **settings):

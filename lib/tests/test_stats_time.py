@@ -1,8 +1,7 @@
-"""The dependence in a series: its autoregression, its effective number of values, and resamples."""
+"""The dependence in a series: its autoregression, and its effective number of values."""
 
 import numpy as np
 import pytest
-from arch.bootstrap import StationaryBootstrap
 from statsmodels.tsa.ar_model import AutoReg
 
 from wanbench.methods.time import series
@@ -52,15 +51,6 @@ def test_the_bias_of_short_persistent_series_is_taken_off():
         plain.append(centred[1:] @ centred[:-1] / (centred @ centred))
         corrected.append(series.fit_autoregression(values, np.random.default_rng(seed)).sum())
     assert np.mean(plain) < 0.75 and abs(np.mean(corrected) - 0.8) < 0.035
-
-
-@pytest.mark.parametrize(("n", "block"), [(80, 6.0), (7, 1.0), (7, 2.5)])
-def test_the_resampling_is_that_of_arch(n, block):
-    values = autoregressive(0.5, n, 5)
-    rows = values[series.bootstrap_indices(n, n, block, 4, np.random.default_rng(9))]
-    sampler = StationaryBootstrap(block, values, seed=np.random.default_rng(9))
-    peer = [data[0][0] for data in sampler.bootstrap(4)]
-    np.testing.assert_array_equal(rows, np.array(peer))
 
 
 def test_the_bias_of_a_single_coefficient_is_taken_off_as_it_is_known():

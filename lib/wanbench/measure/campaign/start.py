@@ -161,7 +161,9 @@ NEWER = {"ip_version": 4}  # and settings that experiments have since, with the 
 
 
 def _is_asked_for(recorded, wanted):
-    """Tell whether recorded settings equal the wanted ones; settings that it lacks must be None, or as in `NEWER`."""
+    """
+    Tell whether recorded settings equal the wanted ones; a setting that was not recorded must be None or as in `NEWER`.
+    """
     if isinstance(recorded, dict) and isinstance(wanted, dict):
         wanted = {name: FORMER[name] for name in FORMER.keys() & recorded.keys()} | wanted
         same = all(name in wanted and _is_asked_for(recorded[name], wanted[name]) for name in recorded)
@@ -195,7 +197,8 @@ def check_trials(
     plan: Plan, lab: Lab, brokers: Sequence[str], cluster: Mapping, external: Collection[str] = ()
 ) -> None:
     """
-    Raise ParameterError if the lab (not yet open) or the cluster cannot run a trial; the message names its setting.
+    Raise ParameterError if the lab (not yet open) or the cluster cannot run a trial; the message names the trial's
+    setting.
 
     `brokers` are the regions of the brokers, `cluster` further parameters of the cluster, and `external` the names of
     external clusters.

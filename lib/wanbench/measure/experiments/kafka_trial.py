@@ -58,8 +58,8 @@ class KafkaTrial:
         with a suffix such as in "aws:us-east-1/3", the host with that number, counted from 0. With None, producers run
         on the source and consumers on the target.
     broker_settings, security, kafka_version : optional
-        Broker settings, "plain", "tls" or "mtls", and a version of Kafka such as "4.4.0", that replace the cluster's
-        own; the cluster is restarted to apply them.
+        Broker settings; security ("plain", "tls" or "mtls"); and a version of Kafka, such as "4.4.0". They replace the
+        cluster's own, and the cluster is restarted to apply them.
     gateway_bps : float, optional
         Rate of a queue that all links leaving a region share: see `LocalLab.set_gateway`.
     system : str, optional

@@ -197,7 +197,7 @@ class Cluster(BaseCluster):
 
     def freeze(self, node_id: int) -> None:
         """
-        Suspend a node's process, like a machine that swaps heavily; raise ClusterError if the node is not running.
+        Suspend a node's process, as if its machine swapped heavily; raise ClusterError if the node is not running.
         """
         self._running(node_id).freeze()
 
@@ -215,7 +215,7 @@ class Cluster(BaseCluster):
         Restart all nodes with other settings, security or version; return False, without a restart, if nothing changes.
 
         `settings` are added to the cluster's own settings; if a parameter is None, the cluster's own value is restored.
-        Nodes keep their data and its format, as in a rolling upgrade before its last step.
+        Nodes keep their data in the format of the first version, as in a rolling upgrade before its last step.
 
         Raise ParameterError if a setting is malformed or set by the cluster itself; raise ClusterError if the cluster
         is not started or does not serve again, or if Kafka has no such setting.

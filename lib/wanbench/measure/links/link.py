@@ -306,7 +306,7 @@ class Link:
             self.bytes_queue_dropped += size
 
     def wake(self, at: float, steps: Iterator | None = None) -> list:
-        """Take the next step of the schedule, or end the transmission of a packet and begin that of the next."""
+        """Take the next step of the schedule, or end the transmission of a packet and begin to send the next packet."""
         if steps is not None:
             if steps is not self._steps:
                 return []

@@ -96,8 +96,8 @@ class Plan:
 
     def slots_s(self) -> list[float]:
         """
-        Return the expected time of each round in seconds, which is that of its longest test. The experiments of a test
-        run one after another.
+        Return the expected time of each round in seconds: the time of its longest test. The experiments of a test run
+        one after another.
         """
         rate_bps = self.rate_bps
         return [

@@ -35,6 +35,7 @@ NAMES = {
     "loss-from-throughput": "packet loss estimated from throughput",
     "burst": "packets lost in a row",
     "wait": "wait in a queue with CoDel",
+    "drop-law": "drops by CoDel",
     "ecn": "segments lost where packets are marked",
     "delay": "one-way delay of a link that changes",
     "mtu": "largest packet",
@@ -138,7 +139,9 @@ class Verdicts(RowsResult):
         if summed.empty:
             raise ParameterError("there are no verdicts to draw")
         names = [f"{NAMES.get(row.quantity, row.quantity)} ({row.limit})" for row in summed.itertuples()]
-        labels = ["<br>".join(map(theme.plain, wrap(name, LABEL_CHARACTERS))) for name in names]
+        labels = [
+            "<br>".join(map(theme.plain, wrap(name.replace(" %", "\u00a0%"), LABEL_CHARACTERS))) for name in names
+        ]
         rows = self.rows.assign(used=used_limits(self.rows).clip(-MOST_DRAWN, MOST_DRAWN)).dropna(subset="used")
         places = dict(zip(summed.quantity, range(len(summed)), strict=True))
         y = rows.quantity.map(places) + rows.groupby("quantity").cumcount() % 5 * 0.12 - 0.24

@@ -260,7 +260,7 @@ class LeaveOut:
 
 
 def leave_out(sums: Sums, components: Components) -> LeaveOut:
-    """Fit without each region in turn; of equally good solutions, take that with the smallest norm."""
+    """Fit without each region in turn; of equally good solutions, take the one with the smallest norm."""
     G, k = sums.n_regions, sums.k
     inverse = np.linalg.inv(sums.total_outer)
     largest = np.abs(sums.total_outer).max()

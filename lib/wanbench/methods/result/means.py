@@ -156,7 +156,8 @@ def median_of(values: Sequence[float], censored: Sequence[bool] = (), *, level: 
     level 1 - 2^(1 - n): 75 % for three episodes.
 
     values: One per episode, in seconds unless `unit` says otherwise; NaN is left out, with a caution.
-    censored: Whether each value is a lower bound; the true value may then be that bound, or above all other values.
+    censored: Whether each value is a lower bound. The true value may then be as low as the bound, or above all other
+        values; the interval allows for both.
     level: Requested level of the interval.
     **about: Fields `quantity`, `claim` and `unit` of the Estimate.
     """

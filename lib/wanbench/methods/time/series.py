@@ -1,14 +1,6 @@
-"""
-Measure the dependence in a series: its effective number of values, and indices of stationary-bootstrap resamples.
-
-The effective number of values follows from an autoregression (`fit_autoregression`). The stationary bootstrap (Politis
-& Romano 1994) draws blocks whose mean length is chosen automatically (Politis & White 2004; Patton, Politis & White
-2009).
-"""
+"""Measure the dependence in a series by an autoregression, which gives the effective number of independent values."""
 
 from __future__ import annotations
-
-from math import ceil, isfinite
 
 import numpy as np
 import scipy
@@ -47,8 +39,8 @@ def least_squares(rows: np.ndarray, order: int) -> np.ndarray:
     """
     Fit the autoregression of each row about its mean by least squares: coefficients (rows, order).
 
-    Of equally good fits, that with the smallest norm is taken: zero for a constant row, such as a resample of a bursty
-    series.
+    Of equally good fits, the one with the smallest norm is taken: zero for a constant row, such as a resample of a
+    bursty series.
     """
     rows = rows - rows.mean(axis=1, keepdims=True)
     n = rows.shape[1]
@@ -121,10 +113,6 @@ def _order(centred: np.ndarray, highest: int) -> int:
     return order
 
 
-MIN_BLOCKS = 3  # Blocks have at most a third of the series' length on average; fewer blocks hardly vary.
-CHUNK_CELLS = 2_000_000  # Resampled values held at once (16 MB).
-
-
 def effective_n(n: int, coefficients: np.ndarray) -> float:
     """
     Return the number of independent values with the same information about the mean as n values of an autoregression.
@@ -134,16 +122,6 @@ def effective_n(n: int, coefficients: np.ndarray) -> float:
     """
     single, long_run = variances(coefficients)
     return min(float(n), max(n * single / long_run, 2.0))
-
-
-def block_length(values: np.ndarray) -> float:
-    """Choose the mean block length of the stationary bootstrap: from 1 to a third of the series."""
-    if len(values) < MIN_VALUES or np.ptp(values) <= 1e-12 * max(np.abs(values).max(), 1e-300):
-        return 1.0
-    from arch.bootstrap import optimal_block_length  # imports statsmodels, which takes half a second
-
-    length = float(optimal_block_length(values).stationary.iloc[0])
-    return min(max(length, 1.0), len(values) / MIN_BLOCKS) if isfinite(length) else 1.0
 
 
 def welch_freedom(variances, units) -> float:
@@ -159,14 +137,3 @@ def welch_freedom(variances, units) -> float:
     if total <= 0:
         return float(sum(units) - len(units))
     return total**2 / sum(v * v / max(n - 1, 1.0) for v, n in zip(variances, units, strict=True))
-
-
-def bootstrap_indices(n: int, length: int, block: float, rows: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw stationary-bootstrap indices (rows, length) into n values, with the sampler of package `arch`."""
-    from arch.bootstrap import StationaryBootstrap
-
-    sampler = StationaryBootstrap(block, np.empty(n), seed=rng)
-    # The sampler always returns n indices at a time.
-    times = ceil(length / n)
-    drawn = [sampler.update_indices() for _ in range(rows * times)]
-    return np.array(drawn, dtype=np.intp).reshape(rows, times * n)[:, :length]

@@ -23,7 +23,7 @@ from .model_scores import IP_BYTES
 
 SOURCE = "006-connection-splitting"
 ETHERNET_SHARE = IP_BYTES / 1514
-"""The source limits the rate of Ethernet frames, and links of the lab that of IP packets."""
+"""The source limits the rate of Ethernet frames; the lab's links limit the rate of IP packets."""
 START_RTTS = 3  # Handshakes of TCP and TLS 1.3, and the request: round trips before the first byte arrives.
 RAMP_S = 2.0  # After this time, slow start is over on all paths of the source.
 FAST = 0.5

@@ -15,8 +15,8 @@ from wanbench.methods.distance.straight_lines import THOUSAND_KM
 from wanbench.methods.regions.line import ASSUMPTION, DYADIC, REFERENCES, SCALED, SCALED_REFERENCES
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, directed, require_regions, unordered
 from wanbench.methods.regions.places import Units, units
-from wanbench.methods.regions.regression import Coefficients, determined, least_squares
 from wanbench.methods.result import LEVEL, Estimate, Result
+from wanbench.pages.intercloud_2022.regression import Coefficients, determined, least_squares
 from wanbench.regions import cloud_title
 
 METHOD = f"least squares over unordered pairs; interval from the {SCALED} ({SCALED_REFERENCES})"

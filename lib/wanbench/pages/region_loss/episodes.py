@@ -64,7 +64,7 @@ class Episode:
 
     @property
     def has_fault(self) -> bool:
-        """Return whether any region was affected."""
+        """Whether a fault with known times affected any region."""
         return bool(self.affected) and pd.notna(self.about.fault_at_s) and pd.notna(self.about.heal_at_s)
 
     @cached_property

@@ -194,12 +194,12 @@ class Knees(Result):
 
     @property
     def ratio(self) -> tuple[Estimate, ...]:
-        """The knee of the second system over that of the first; empty unless both have one."""
+        """The knee of the second system over that of the first; () unless both systems have a knee."""
         (a, first), (b, second) = ((name, one.knee) for name, one in self.knees.items())
         if not (isfinite(first.estimate) and isfinite(second.estimate)):
             return ()
         value, low, high = map(exp, difference(*(np.log((e.estimate, e.low, e.high)) for e in (first, second))))
-        claim = f"The knee of “{b}” is at {{}} the rate of that of “{a}”"
+        claim = f"The rate at the knee of “{b}” is {{}} the rate at the knee of “{a}”"
         about = {"unit": "times", "n": min(first.n, second.n), "level": LEVEL, "basis": first.basis, "claim": claim}
         about |= {"method": f"ratio of both knees, intervals combined (Zou & Donner 2008); {METHOD}"}
         about["assumption"] = f"{ASSUMPTION}; both knees are estimated independently"

@@ -168,7 +168,7 @@ class Content:
 
     def peek(self, size: int) -> bytes:
         """Return the next `size` bytes without consuming them; fewer only at the end."""
-        while len(self._start) < size and (part := self._more(size - len(self._start))):
+        while len(self._start) < size and (part := self._more(OPENING_BYTES)):  # at once, as most files are small
             self._start += part
         return self._start[:size]
 

@@ -139,8 +139,8 @@ def _direction_flags(frame, a, b, pair, bound):
         early = row.rtt_ms < other and abs(np.log(row.max_ms / other)) < np.log(AGREEMENT)
         cause = EARLY if early else "the RTT or label of one direction is wrong, or all its echoes waited in a queue"
         found = (
-            f"{quantity(row.rtt_ms, 'ms')}, and {quantity(other, 'ms')} in the opposite direction; the directions of "
-            f"other pairs do not differ by both {number(bound)} ms and a factor of {MIN_DIRECTIONS_RATIO:g}"
+            f"{quantity(row.rtt_ms, 'ms')}, and {quantity(other, 'ms')} in the opposite direction; in other pairs, the "
+            f"directions differ by less than {number(bound)} ms, or by a factor of less than {MIN_DIRECTIONS_RATIO:g}"
         )
         flags.append(ASYMMETRY.flag_round_trip(row, SUSPECT, found, cause, other))
     return flags, rows.index.to_numpy()

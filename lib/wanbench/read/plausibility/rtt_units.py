@@ -39,7 +39,7 @@ NEAR_OR_SECONDS = (
 
 
 def check_rtt_units(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[list[dict], np.ndarray]:
-    """Flag unexplained round trips in a wrong unit; return the flags and a mask of the rows that these explain."""
+    """Flag unexplained round trips in a wrong unit; return the flags and a mask of the rows that they explain."""
     explained = ~unexplained
     flags = []
     if rtts.empty:

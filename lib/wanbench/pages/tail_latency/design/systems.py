@@ -72,7 +72,7 @@ class System:
 
     @property
     def cluster_settings(self) -> tuple:
-        """Broker settings, security and version, as of a `KafkaTrial`."""
+        """Broker settings, security and version of Kafka, as in `KafkaTrial.cluster_settings`."""
         return (self.broker_settings, self.security, self.kafka_version)
 
 
