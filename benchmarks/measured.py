@@ -25,7 +25,7 @@ def record(what: str, value: float, unit: str, *, bound: str = "", peer: str = "
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout
     about = {"what": what, "value": value, "unit": unit, "bound": bound, "peer": peer, "of_peer": of_peer}
     about |= {
-        "command": f"benchmarks/{Path(sys.argv[0]).name}",
+        "command": " ".join([f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
         "day": time.strftime("%Y-%m-%d"),
         "commit": commit.strip(),
     }
