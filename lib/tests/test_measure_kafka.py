@@ -53,7 +53,7 @@ def kill_in_the_last_of_three_trials(lab, folder):
 
 
 def test_each_trial_has_what_it_asks_for_and_no_more_until_a_broker_dies_which_ends_the_run(tmp_path):
-    """What a trial asks of brokers, links, gateways and clients it has, and the next takes back; what is measured stays."""
+    """A trial has brokers, links, gateways and clients as it asks, the next takes them back; what is measured stays."""
     lab = a_lab()
     load = KafkaLoad(
         partitions=2, payload="random", compression="zstd", client_rack="region", duration_s=4, warmup_s=1,
