@@ -101,13 +101,15 @@ FILES = {
 
 def main() -> int:
     """Measure, print, and say whether every file stays within the goal (exit status 1 if not)."""
+    from measured import record  # here, because each job starts this file again
+
     options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0].strip())
     options.add_argument("--megabytes", type=int, default=20, help="size of each file (default: %(default)s)")
     options.add_argument("--only", default="", help="files whose names contain this")
     asked = options.parse_args()
     print(f"load {os.getloadavg()[0]:.1f} before, Python {sys.version.split()[0]}", flush=True)
     print(f"{'':38} {'MB':>5} {'s/10 MB':>8} {'times':>6}  result")
-    within = True
+    within, worst = True, {}
     for name in FILES:
         if asked.only not in name:
             continue
@@ -116,8 +118,12 @@ def main() -> int:
         per_10_mb, times = found["s"] / found["mb"] * 10, max(0.0, found["more_mb"] - OWN_MB) / found["mb"]
         fits = per_10_mb <= MOST_S_PER_10_MB and times <= MOST_TIMES
         within &= fits
+        worst[name] = per_10_mb, times
         mark = " " if fits else "!"
         print(f"{name:38} {found['mb']:5.0f} {per_10_mb:8.2f} {times:6.1f} {mark} {found['what']}", flush=True)
+    for k, (unit, most) in enumerate((("s per 10 MB", MOST_S_PER_10_MB), ("times its size in memory", MOST_TIMES))):
+        name = max(worst, key=lambda name, k=k: worst[name][k])
+        record(f"the costliest of {len(worst)} hostile files, {unit}", worst[name][k], "", bound=f"at most {most:g}")
     print(f"Goal, {MOST_S_PER_10_MB:g} s per 10 MB and {MOST_TIMES:g} times the size: {'met' if within else 'missed'}.")
     return 0 if within else 1
 

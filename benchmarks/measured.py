@@ -2,7 +2,7 @@
 Keep figures of benchmarks, and write them into docs/measured.md: `python benchmarks/measured.py`.
 
 Benchmarks append their figures to build/bench.jsonl, each with its peer's from the same run. The table has the newest
-figure of each name, between two markers.
+figure of each name, between two markers; figures that were not measured again keep their rows.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ def record(what: str, value: float, unit: str, *, bound: str = "", peer: str = "
         file.write(json.dumps(about) + "\n")
 
 
-def table(lines: list[str]) -> str:
-    """Return the table of the newest record of each figure, in Markdown."""
-    newest = {about["what"]: about for about in map(json.loads, lines)}
-    return HEAD + "".join(map(_row, newest.values()))
+def table(old: str, lines: list[str]) -> str:
+    """Return the table in Markdown: the rows of the old one, with the newest record of each figure in its place."""
+    rows = {row.split(" | ")[0].removeprefix("| "): row for row in old.strip().splitlines(keepends=True)[2:]}
+    rows |= {about["what"]: _row(about) for about in map(json.loads, lines)}
+    return HEAD + "".join(row.rstrip("\n") + "\n" for row in rows.values())
 
 
 def _row(about):
@@ -55,7 +56,8 @@ def _row(about):
 def written(page: str, lines: list[str]) -> str:
     """Return the page with the table between its markers."""
     before, rest = page.split(BEGIN)
-    return f"{before}{BEGIN}\n{table(lines)}{END}{rest.split(END)[1]}"
+    old, after = rest.split(END)
+    return f"{before}{BEGIN}\n{table(old, lines)}{END}{after}"
 
 
 if __name__ == "__main__":

@@ -25,11 +25,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
+from measured import record
 
 from wanbench.measure.kafka import Cluster, unavailable
 from wanbench.measure.labs.local import LocalLab
 from wanbench.measure.links import LinkSettings
-from wanbench.pages.private_vs_internet.arms import compare_arms
+from wanbench.pages.private_vs_internet.two_links import paired_ratio
 from wanbench.pages.tail_latency.design.openmessaging import OpenMessaging
 from wanbench.pages.tail_latency.design.openmessaging_files import Driver, Workload
 from wanbench.pages.tail_latency.design.openmessaging_open_loop import to_open_loop
@@ -54,7 +55,7 @@ IN_TURN = "partitioner.class=org.apache.kafka.clients.producer.RoundRobinPartiti
 def main() -> int:
     """Measure interleaved, and compare."""
     options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0].strip())
-    options.add_argument("--blocks", type=int, default=3, help="blocks of two runs (default: %(default)s)")
+    options.add_argument("--blocks", type=int, default=2, help="blocks of two runs (default: %(default)s)")
     options.add_argument("--rate", type=int, default=200, help="records/s (default: %(default)s)")
     options.add_argument("--minutes", type=int, default=1, help="that count (default: %(default)s)")
     options.add_argument("--warmup", type=int, default=1, help="minutes before (default: %(default)s)")
@@ -102,10 +103,13 @@ def main() -> int:
     for what in ("publish", "end to end"):
         for q in AT:
             some = table[(table.what == what) & (table["quantile"] == q)]
-            found = compare_arms(
-                some, "latency_ms", arm="engine", arms=(BENCHMARK, LIBRARY), block="block", time="order", unit="ms"
-            )  # fmt: skip
-            print(f"{what}, quantile {q:g}: {found.sentence}")
+            by_engine = some.pivot(index="block", columns="engine", values="latency_ms")
+            claim = f"The mean latency of “{LIBRARY}” is {{}} that of “{BENCHMARK}”"
+            about = {"quantity": "ratio of latencies", "claim": claim, "unit": "times"}
+            print(f"{what}, quantile {q:g}: {paired_ratio(by_engine[BENCHMARK], by_engine[LIBRARY], **about)}")
+        medians = table[(table.what == what) & (table["quantile"] == 0.5)].groupby("engine").latency_ms.mean()
+        name = f"median latency, {what}, of the open-loop load, {asked.in_flight} in flight"
+        record(name, medians[LIBRARY], "ms", peer="OpenMessaging Benchmark", of_peer=medians[BENCHMARK])
     return 0
 
 

@@ -19,6 +19,7 @@ from aws_driver import OpenedHost
 from azure.core.pipeline.policies import SansIOHTTPPolicy
 from cloud_stub import Current, killed_at_call, serve
 from google.auth.credentials import AnonymousCredentials
+from measured import record
 
 from wanbench.measure.labs import azure, gcp
 from wanbench.measure.labs.rented import leases
@@ -82,6 +83,8 @@ def kill_at_each_call(cloud, address):
         left_any += bool(left)
         print(f"kill {kills}: left {left} resources; after the sweep {after or 'nothing'}", flush=True)
     print(f"{cloud.name}: {kills} kills: {left_any} left something, a sweep left nothing after {clean}")
+    what = f"kills of a driver of 4 hosts on a stand-in for {cloud.name} after which `sweep` left nothing"
+    record(what, clean, f"of {kills}", bound="all", peer="kills that left something", of_peer=left_any)
     return kills == clean and driver.exitcode == 0
 
 

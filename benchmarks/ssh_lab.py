@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib" / "tests"))
 import numpy as np
 import ssh_driver
 import sshd_in_namespaces
+from measured import record
 from patience import comes_about
 from scipy.stats import ttest_ind
 from sshd_in_namespaces import OPERATOR, SshdLab
@@ -69,6 +70,9 @@ def latency(folder):
             master.wait()
         for name, seconds in rows.items():
             print(f"{2 * delay_ms:>3} ms to the host, {name:<20} {seconds * 1000:7.1f} ms a command")
+        ours, peer_s = rows["one kept connection"], rows["ControlMaster"]
+        what = f"a command on a host {2 * delay_ms} ms away by SSH"
+        record(what, 1000 * ours, "ms", peer="ControlMaster", of_peer=1000 * peer_s)
 
 
 def timed(action, *arguments, times=30, **options):
@@ -104,6 +108,8 @@ def survey(folder):
         rate = indexed[other].throughput_bps / indexed["local"].throughput_bps
         low, middle, high = rtt.quantile([0.05, 0.5, 0.95])
         print(f"{other} less local, RTT: median {middle:.3f} ms, 90 % of pairs {low:.3f} to {high:.3f} ms")
+        if other == "ssh":
+            record("RTT of a pair over SSH less on the local lab, median", middle, "ms")
         low, middle, high = rate.quantile([0.05, 0.5, 0.95])
         print(f"{other} over local, throughput: median {middle:.4f}, 90 % of pairs {low:.4f} to {high:.4f}")
 
@@ -133,6 +139,8 @@ def kafka(folder):
         low, high = np.exp(test.confidence_interval(0.95))
         ratio = np.exp(of_kind["ssh"].mean() - of_kind["local"].mean())
         rates = {kind: np.exp(values).round(1).tolist() for kind, values in of_kind.items()}
+        means = {kind: np.exp(values.mean()) for kind, values in of_kind.items()}
+        record(f"Kafka load over SSH, {name}", means["ssh"], "batches/s", peer="local lab", of_peer=means["local"])
         print(f"{name}: ssh over local {ratio:.3f} (95 % interval {low:.3f} to {high:.3f}), batches/s {rates}")
 
 
@@ -162,6 +170,7 @@ def faults(folder, count=50, seed=1):
                 f"{number + 1:>3}. {kind} after {after_s:.1f} s: {starts} start(s), {failed} failed, nothing left",
                 flush=True,
             )
+    record("surveys over SSH complete after a fault, nothing left", count, f"of {count}", bound="all")
     for kind, (times, struck) in told.items():
         print(f"{kind}: {times} times, {struck} of them in the middle of a test or of opening")
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from measured import record
 
 from wanbench.pages import over_time
 from wanbench.pages.over_time.values import values_of_tests
@@ -81,6 +82,9 @@ def analyse(folder: Path) -> int:
         step(f"{measure}: hours and weekdays")
     took_s, peak_gib = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"{took_s:.0f} s of {BOUND_S} s, {peak_gib:.2f} GiB of {BOUND_GIB} GiB")
+    what = f"page 14's analyses of {len(values):,} tests"
+    record(what, took_s, "s", bound=f"at most {BOUND_S}")
+    record(f"{what}, memory", peak_gib, "GiB", bound=f"at most {BOUND_GIB}")
     return int(took_s > BOUND_S or peak_gib > BOUND_GIB)
 
 

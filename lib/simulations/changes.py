@@ -22,9 +22,9 @@ def trial(seed: int, measure: str) -> list[Outcome]:
     """
     Look for changes in the daily medians of a year.
 
-    Statements are intervals that are 1 if true and 0 if not, with the truth 1, so that coverage is the share of true
-    ones. A planted change is found if the nearest reported one is at most three days away; then the interval of its
-    ratio is an outcome, too. All other reported changes are false alarms, as in `pair_years.score`.
+    A statement is an interval that is 1 if the statement is true and 0 if not, with the truth 1, so coverage is the
+    share of true statements. A planted change is found if the nearest reported one is at most three days away; then the
+    interval of its ratio is an outcome, too. All other reported changes are false alarms, as in `pair_years.score`.
     """
     tests, planted = pair_year(seed)
     shifts = [shift for _, shift in planted] if measure == "rtt_ms" else tests.attrs["throughput_shifts"]

@@ -27,7 +27,7 @@ def trial(seed: int, n_trials: int, spread: float, correlation: float) -> list[O
     """
     Draw rate and bytes of each trial from log-normal distributions with the standard deviation `spread`.
 
-    The intervals assume that both are independent, which a correlation violates.
+    The intervals assume that rate and bytes are independent, which a `correlation` violates.
     """
     rng = np.random.default_rng(seed)
     covariance = spread**2 * np.array([[1, correlation], [correlation, 1]])

@@ -1,4 +1,4 @@
-"""Latencies in arrays as the distribution that pages compute from histograms."""
+"""Turn arrays of latencies into the distributions that pages otherwise compute from histograms."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def of_values(runs: Sequence[np.ndarray], name: str = "the sample", **more) -> T
     check_sizes(f"latency of {name}", together)
     values, counts = np.unique(together[np.isfinite(together)], return_counts=True)
     n_lost = int(np.isinf(together).sum())
-    return Tail(name, values, counts, n_lost, parts_of(runs), runs=runs, **more)
+    return Tail(name, values, counts, n_lost, parts_of(runs), **more)
 
 
 def parts_of(runs: Sequence[np.ndarray]) -> Parts | None:

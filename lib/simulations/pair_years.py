@@ -62,8 +62,8 @@ def pair_year(seed: int) -> tuple[pd.DataFrame, list[tuple[pd.Timestamp, float]]
     Parameters
     ----------
     seed
-        The seed of all random numbers.  An even seed gives a year without changes, an odd seed one with one to three,
-        so that any range of seeds of even length holds as many years without changes as with.
+        The seed of all random numbers. An even seed gives a year without changes, an odd seed one with one to three, so
+        any even number of consecutive seeds gives equally many years with and without changes.
 
     Returns
     -------
@@ -115,8 +115,8 @@ def score(
     planted
         The second result of pair_year.
     tolerance_days
-        How far from a planted change a found one may lie, in days.  Planted changes lie at least 20 days apart, so a
-        value below 10 leaves no found change near two planted ones.
+        How far a found change may lie from the planted change that it detects, in days. Planted changes lie at least 20
+        days apart, so a value below 10 leaves no found change near two planted ones.
 
     Returns
     -------
@@ -139,7 +139,7 @@ def score(
 
 
 def _times_of_tests(rng: np.random.Generator) -> np.ndarray:
-    """Draw when the tests of the year start, in days since START, with the missing tests, days and week left out."""
+    """Draw the start times of the year's tests, in days since START, without the missing tests, days and week."""
     planned = np.arange(DAYS)[:, None] + np.array(TEST_HOURS) / 24
     days = planned + rng.uniform(-LATENESS_H, LATENESS_H, planned.shape) / 24
     kept = rng.random(days.shape) >= LOST_TEST
@@ -151,7 +151,7 @@ def _times_of_tests(rng: np.random.Generator) -> np.ndarray:
 
 
 def _changes(rng: np.random.Generator, days: np.ndarray) -> np.ndarray:
-    """Draw the one to three tests that are the first after a change, as positions in days, SPACING_DAYS apart."""
+    """Draw one to three changes: the index in `days` of the first test after each, at least SPACING_DAYS apart."""
     count = rng.integers(1, 4)
     candidates = np.flatnonzero((days >= SPACING_DAYS) & (days <= DAYS - SPACING_DAYS))
     while True:  # at most three changes in 325 days: most draws are far enough apart
@@ -175,7 +175,7 @@ def _level(tests: int, at: np.ndarray, shifts: np.ndarray) -> np.ndarray:
 
 
 def _noise(rng: np.random.Generator, days: np.ndarray, scale: float) -> np.ndarray:
-    """Draw the relative noise of each test, of a typical size of scale, without episodes."""
+    """Draw the relative noise of each test, of typical size `scale`, without episodes."""
     slow = scale * 0.5 * _autocorrelated(rng, days, rng.uniform(4, 15))
     fast = scale * 0.6 * _autocorrelated(rng, days, rng.uniform(0.5, 1.5))
     daily = scale * rng.uniform(0, 0.6) * np.sin(2 * np.pi * (days + rng.random()))

@@ -16,7 +16,7 @@ from .simulation import Outcome, outcomes
 
 SETTINGS, DATASETS = kinds.settings(), kinds.datasets
 RESAMPLES = 400
-"""Enough for 95 % intervals, and fast enough for a thousand data sets."""
+"""Number of bootstrap resamples: enough for 95 % intervals, and few enough for a thousand data sets."""
 
 
 def trial(seed: int, n_regions: int, effects: str) -> list[Outcome]:

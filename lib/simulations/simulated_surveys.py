@@ -187,7 +187,7 @@ def survey(
 
 def sample(n_regions: int, *, seed: int, places: str = "clusters", missing: float = 0.0, **effects) -> Sample:
     """
-    Return the unordered pairs of the same survey, more quickly than from table `pairs`.
+    Return the unordered pairs of the survey that `survey` makes, more quickly than from table `pairs`.
 
     Columns are `rtt_ms`, also as `value`, and `throughput_bps`, the geometric mean of both directions.
     """

@@ -13,7 +13,7 @@ from .tails import INDEPENDENT, QUANTILES, TWO_ENDS
 
 DATASETS = 300
 TRIAL_SD = 0.1
-"""Standard deviation of the logarithm of the factor by which latencies of a trial differ."""
+"""Standard deviation of the logarithm of a trial's factor, by which all its latencies are multiplied."""
 SHAPES = ((3, 20, 1_000), (5, 20, 2_000), (8, 30, 4_000))
 """Number of trials, seconds per trial, records/s."""
 SETTINGS = [

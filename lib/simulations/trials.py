@@ -76,10 +76,10 @@ def _two_links(rng, seed: int, spread: float, blocks: int, drift: float) -> list
         second=np.tile(np.arange(SECONDS), len(rates)), at_s=0, batches=counted, records=counted, bytes=counted
     )
     empty = pd.DataFrame(columns=["run_id", "test_id", "setting", "reason"])
-    found = compare_links(TrialRates(rates, seconds, empty, ""), seed=seed)
+    found = compare_links(TrialRates(rates, seconds, empty, ""))
     # trials are log-normal and scatter more over the internet, so the ratio of means contains both variances
     means = MEANS["private"] / MEANS["internet"] * np.exp((spread**2 - (2 * spread) ** 2) / 2)
-    single = found.by_trial.ratio
+    single = found.by_trial
     return [
         Outcome("ratio of two links", "trials in pairs", found.ratio.low, found.ratio.high, means),
         Outcome("ratio of two links", "trials, unpaired", single.low, single.high, means),

@@ -4,7 +4,7 @@ Simulation: two runs compared. Is the exit code right, and does the summary's in
 Sizes are those of the preset "quick": 8 regions with 56 ordered pairs, each measured once by 20 pings and one transfer;
 5 settings of Kafka in 3 blocks, or 9 in 2, which are too few blocks for a verdict. Differences between runs have three
 parts: of each pair or setting, of each host or block, and of a whole run (`common`), which a comparison of two single
-runs cannot see. What is assumed for the lab is what the committed recordings show: both directions of a pair differ by
+runs cannot see. The assumptions about the lab follow from the committed recordings: both directions of a pair differ by
 0.6 % (RTT) and 0.8 % (throughput) in survey-quick; in price-performance trials of a setting scatter by 1 % (records) to
 12 % (p99), and blocks by half as much or more. The internet is assumed to be five times as noisy as the lab, with a
 tenth of the pings in bursts.
@@ -61,7 +61,9 @@ HETEROGENEITY = 0.7  # Standard deviation of the logarithm of a setting's scatte
 
 
 def trial(seed: int, kind: str, ratio: float) -> list[Outcome]:
-    """Compare two sides, of which b is `ratio` times a (throughput and rates: 1 / ratio); only one pair if so named."""
+    """
+    Compare two sides: values of b are `ratio` times those of a (rates: 1 / ratio), for one pair only if `kind` says so.
+    """
     rng = np.random.default_rng(seed)
     what, _, detail = kind.partition(", ")
     if what == "survey":

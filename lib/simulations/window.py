@@ -25,8 +25,10 @@ DATASETS = kinds.datasets
 WINDOW_BYTES = 3e6
 CAPACITY_BPS = 300e6
 RESAMPLES = {8: 200, 16: 50, 46: 40}
-"""Bootstrap resamples by number of regions. They serve C and the knee; W needs them only if there are too few regions
-to leave one out."""
+"""
+Bootstrap resamples by number of regions. The intervals of C and the knee use them; that of W only if there are too few
+regions to leave one out.
+"""
 PAIRS = 300_000
 """Pairs of the population fit, whose error is then much smaller than any interval."""
 

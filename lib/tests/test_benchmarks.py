@@ -28,9 +28,12 @@ def test_figures_stand_between_the_markers_with_bound_and_peer(monkeypatch, tmp_
     measured.record("memory", 275.0, "MB")
     lines = measured.RECORDS.read_text().splitlines()
     assert len(lines) == 3 and json.loads(lines[0])["value"] == 300
-    page = measured.written(f"before\n{measured.BEGIN}\nold\n{measured.END}\nafter\n", lines)
-    log, memory = page.splitlines()[4:6]
+    earlier = f"{measured.HEAD}| RTT | 2 ms |  |  |  |  |\n| a log | 1 MB/s |  |  |  |  |\n"
+    page = measured.written(f"before\n{measured.BEGIN}\n{earlier}{measured.END}\nafter\n", lines)
+    rtt, log, memory = page.splitlines()[4:7]
+    assert rtt == "| RTT | 2 ms |  |  |  |  |"  # which was not measured again
     assert log.startswith("| a log | 400 MB/s | at least 350 | jc: 10 MB/s | 40 | `.venv/bin/python benchmarks/")
     assert memory.startswith("| memory | 275 MB |  |  |  |")
-    assert page.startswith("before\n") and page.endswith(f"{measured.END}\nafter\n") and "old" not in page
-    assert measured.written(page, lines) == page
+    assert page.startswith("before\n") and page.endswith(f"{measured.END}\nafter\n") and "1 MB/s" not in page
+    assert measured.written(page, lines) == measured.written(page, lines[:1] + lines[1:2]) == page
+    assert measured.written(page, lines[:1]) == page.replace("400 MB/s", "300 MB/s").replace("| 40 |", "| 30 |")

@@ -60,6 +60,7 @@ def test_what_can_be_measured_is_not_refused():
     "trial, message",
     [
         (replace(TRIAL, client_regions=("a", "d")), "trial x has clients in d; allowed: regions of the lab: a, b, c."),
+        (replace(TRIAL, kafka_version="9.9"), "kafka_version '9.9'; `scripts/kafka-jars.sh VERSION` fetches one into"),
         (of_load(replication=4), "a replication of 4; allowed: at most 3, the number of brokers"),
         (TRIAL.load.__class__(replication=5), "a replication of 5; allowed: at most 3"),
         (of_load(topic_settings={"min.insync.replicas": 4}), "min.insync.replicas 4; allowed: 1 to 3, the replication"),

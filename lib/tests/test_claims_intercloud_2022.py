@@ -39,7 +39,7 @@ def audit():
         inflation=methods.path_inflation(pairs, **quick),
         latency=matched_cities(pairs),
         throughput=matched_cities(pairs, column="throughput_bps"),
-        clouds=compare_clouds(pairs, permutations=50),
+        clouds=compare_clouds(pairs),
         models=compare_models(pairs, transfer_s=10),
         repeats=(repeats(twice, "rtt_ms", **quick), repeats(twice, "throughput_bps", **quick)),
         scatters={"all": scatter(pairs, **quick), "aws->gcp": scatter(pairs, **quick)},

@@ -14,10 +14,9 @@ from rocrate_validator.utils.http import HttpRequester
 
 from wanbench import cli
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.folders import samples_folder
 from wanbench.runs.deposit import deposit
 
-RUN = next((samples_folder() / "raw" / "lab-calibration-cut").iterdir())
+RUN = next((Path(__file__).parent / "samples" / "runs" / "cut").iterdir())
 
 
 @pytest.fixture(scope="module")

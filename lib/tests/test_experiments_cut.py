@@ -11,8 +11,8 @@ from wanbench.errors import ParameterError, RawDataError
 from wanbench.measure.experiments import ExperimentError
 from wanbench.measure.links import LinkSettings
 from wanbench.methods.lab import link_verdicts
-from wanbench.pages.lab_calibration.design import Cut, Shorten, calibrate, plan_for_links, separate_pairs
-from wanbench.pages.lab_calibration.drops import lateness, link_drops
+from wanbench.pages.lab_calibration.design import Cut, Shorten, plan_of
+from wanbench.pages.lab_calibration.drops import by_part, lateness, link_drops
 from wanbench.read.ingest import lab
 from wanbench.read.plausibility.rule import round_trips
 
@@ -62,8 +62,7 @@ def test_a_lab_without_emulated_links_cannot_cut(tmp_path):
 
 
 def test_each_link_is_planned_once():
-    links = separate_pairs([LinkSettings(5), LinkSettings(20, rate_bps=1e6)])
-    plan = plan_for_links(links, [Cut()])
+    plan, _ = plan_of([{"cut": ([LinkSettings(5), LinkSettings(20, rate_bps=1e6)], Cut())}])
     tested = {(test.from_region, test.to_region): test.rtt_ms for test in plan.tests}
     assert tested == {("lab:a1", "lab:b1"): 10.0, ("lab:a2", "lab:b2"): 40.0}
 
@@ -73,7 +72,8 @@ def test_each_link_is_planned_once():
 def test_a_cut_is_measured_and_judged(tmp_path, monkeypatch):
     monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))
     experiment = Cut(before_s=0.4, cut_s=0.5, after_s=0.4)
-    run = calibrate("cut", [LinkSettings(5), LinkSettings(20)], experiment, lab="local")
+    plan, links = plan_of([{"cut": ([LinkSettings(5), LinkSettings(20)], experiment)}])
+    run = wanbench.measure.campaign.run(plan, links, lab="local", campaign="cut")
     tables = wanbench.read.ingest.tabulate(run.folder)
     assert run.finished and len(tables["cuts"]) == 2 and tables["unread"].empty
     verdicts = link_verdicts.cut(tables["echoes"], tables["cuts"]).rows
@@ -81,8 +81,8 @@ def test_a_cut_is_measured_and_judged(tmp_path, monkeypatch):
     assert (verdicts.n > 10).all()  # echoes that the cut swallowed
     counted = link_drops(tables["link_counters"], tables["links"]).rows
     assert (tables["link_counters"].packets_cut > 0).any() and set(counted.verdict) == {"within"}
-    late = lateness([tables["link_counters"]]).rows
-    assert list(late.run_id) == [run.run_id] and late.packets_delivered[0] > 100
+    late = lateness(by_part(run, tables)).rows
+    assert list(late.part) == ["cut"] and late.packets_delivered[0] > 100
     pairs = wanbench.read.ingest.summarise_pairs(tables)
     assert pairs.n_echoes.sum() == 0  # echoes under a cut say nothing about a path
 
@@ -92,7 +92,8 @@ def test_a_cut_is_measured_and_judged(tmp_path, monkeypatch):
 def test_a_delay_that_becomes_shorter_reorders_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))
     experiment = Shorten(10, before_s=0.5, after_s=0.5)
-    run = calibrate("shorten", [LinkSettings(150)], experiment, lab="local")
+    plan, links = plan_of([{"shorten": ([LinkSettings(150)], experiment)}])
+    run = wanbench.measure.campaign.run(plan, links, lab="local", campaign="shorten")
     tables = wanbench.read.ingest.tabulate(run.folder)
     assert run.finished and tables["unread"].empty
     [verdict] = link_verdicts.order(tables["echoes"]).rows.verdict

@@ -171,8 +171,8 @@ class MadeCluster:
     def __init__(self, lab):
         self.lab, self.asked = lab, []
 
-    def reconfigure(self, settings=None, security=None):
-        self.asked.append((settings, security))
+    def reconfigure(self, settings=None, security=None, version=None):
+        self.asked.append((settings, security, version))
 
 
 class SpreadLoad(MadeLoad):
@@ -184,10 +184,12 @@ class SpreadLoad(MadeLoad):
 def test_each_trial_asks_for_the_brokers_and_gateways_that_it_wants(hosts, tmp_path):
     source, target = hosts
     source.links, source.cluster = MadeGateways(), MadeCluster(source.lab)
-    other = KafkaTrial(MadeLoad([]), broker_settings={"num.io.threads": 4}, security="tls", gateway_bps=1e6)
+    other = KafkaTrial(
+        MadeLoad([]), broker_settings={"num.io.threads": 4}, security="tls", kafka_version="4.4.0", gateway_bps=1e6
+    )
     other.run(source, target, tmp_path, "1")
     KafkaTrial(MadeLoad([])).run(source, target, tmp_path, "2")
-    assert source.cluster.asked == [({"num.io.threads": "4"}, "tls"), ({}, None)]
+    assert source.cluster.asked == [({"num.io.threads": "4"}, "tls", "4.4.0"), ({}, None, None)]
     assert source.links.asked == [("a", 1e6), ("b", 1e6), ("a", None), ("b", None)]
     KafkaTrial(MadeLoad([])).run(source, target, tmp_path, "3")
     assert len(source.links.asked) == 4, "gateways that are as asked for are left alone"

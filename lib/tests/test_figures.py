@@ -181,13 +181,12 @@ def test_too_few_regions_for_an_interval_are_named():
     assert "within Google Cloud" in figure.layout.meta["caption"]
 
 
-def test_calibration_has_a_panel_per_quantity_and_the_limits(made):
+def test_calibration_has_a_row_per_quantity_and_the_limits(made):
     figure = made["requested-against-delivered"]
-    titles = [note.text for note in figure.layout.annotations]
-    assert [title.partition(":")[0] for title in titles] == ["RTT", "Loss", "Jitter", "Cut"]
-    message = figure.layout.title.subtitle.text.replace("<br>", " ")
-    assert "RTT 1 ms + 1 %" in message and "99 % intervals" in message
-    with pytest.raises(ParameterError, match="none of the quantities"):
+    labels = " ".join(figure.layout.yaxis.ticktext).replace("<br>", " ")
+    assert len(figure.layout.yaxis.ticktext) == 4 and "round-trip time (1 ms + 1 %)" in labels
+    assert figure.data[0].fill == "toself" and sum(len(trace.x) for trace in figure.data[1:]) == 4
+    with pytest.raises(ParameterError, match="no verdicts to draw"):
         Verdicts.of([]).figure()
 
 

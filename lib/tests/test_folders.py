@@ -38,3 +38,7 @@ def test_kafkas_jars_are_in_the_checkout_unless_somebody_says_where(tmp_path, mo
     assert kafka_jars() == tmp_path / "elsewhere"
     monkeypatch.setenv("WANBENCH_KAFKA", "/opt/kafka/libs")
     assert str(kafka_jars()) == "/opt/kafka/libs"
+    monkeypatch.setenv("WANBENCH_KAFKA", "elsewhere")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/kafka_2.13-4.3.1.jar").touch()
+    assert kafka_jars("4.3.1") == tmp_path / "elsewhere" and kafka_jars("4.4.0") == tmp_path / ".kafka/4.4.0/jars"

@@ -106,9 +106,11 @@ def test_settings_decide_and_not_names():
     rows.append(cold | {"block": None})
     found = curves(rates(rows))
     assert list(found.curves) == ["batch_bytes", "partitions", "consumers"]
-    assert found.of("batch_bytes").levels.n.tolist() == [3, 3, 3] and "1 trial without a throughput or a block" in str(
-        found
-    )
+    assert found.of("batch_bytes").levels.n.tolist() == [
+        3,
+        3,
+        3,
+    ] and "1 trial left out, for lack of a throughput or a block" in str(found)
     gain = found.ratio("baseline", "default", quantity="tuned over default", claim="It is {}")
     assert gain.estimate == pytest.approx(50, rel=0.1)
     with pytest.raises(MissingDataError, match="changes security alone"):

@@ -210,9 +210,12 @@ def test_encodings_and_line_ends(read, text):
 
 def test_decimal_commas(read):
     text = PLAIN.replace(",", ";").replace(".", ",")
-    assert times(read(text, statistic="mean")) == TIMES
+    assert times(read(text, statistic="mean", decimal=",")) == TIMES
     quoted = 'x,us-east-1,eu-west-1\nus-east-1,,"67,25"\neu-west-1,"1.067,5",\n'
-    assert times(read(quoted, statistic="mean")) == {(VIRGINIA, IRELAND): 67.25, (IRELAND, VIRGINIA): 1067.5}
+    assert times(read(quoted, statistic="mean", decimal=",")) == {
+        (VIRGINIA, IRELAND): 67.25,
+        (IRELAND, VIRGINIA): 1067.5,
+    }
 
 
 def test_a_comma_that_could_be_either_is_not_read(read):

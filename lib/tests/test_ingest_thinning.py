@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
@@ -10,13 +11,12 @@ from pandas.testing import assert_frame_equal, assert_series_equal
 
 from wanbench import cli
 from wanbench.errors import MissingDataError, ParameterError, RawDataError
-from wanbench.folders import samples_folder
 from wanbench.methods.lab.link_verdicts import jitter, rtt
 from wanbench.read.ingest import ping, read_run, tabulate_campaign, thinning
 from wanbench.runs import Run
 from wanbench.runs.deposit import deposit
 
-JITTER = next(iter(sorted(samples_folder().glob("raw/lab-calibration-jitter/*/"))))
+JITTER = next((Path(__file__).parent / "samples" / "runs" / "jitter").iterdir())
 ORDER = ["sequence", "received_at_s"]
 
 

@@ -26,11 +26,11 @@ def test_hosts_get_their_jars_side_by_side_and_once(monkeypatch, tmp_path):
     lab = ScriptedLab(["a", "b"], lambda host, command: Reply(returncode=int(command[0] == "test")))
     jars, hosts = Jars(), [Far(lab, region, 1) for region in "ab"]
     with ThreadPoolExecutor(4) as threads:
-        assert list(threads.map(jars.on, hosts * 2)) == ["/scratch/jars"] * 4
+        assert list(threads.map(jars.on, hosts * 2)) == ["/scratch/jars-4.0.0"] * 4
     assert sorted(put) == [
         (region, f"/scratch/{name}")
         for region in "ab"
-        for name in ("jars/kafka_2.13-4.0.0.jar", "tools_log4j2.properties")
+        for name in ("jars-4.0.0/kafka_2.13-4.0.0.jar", "tools_log4j2.properties")
     ]
 
 

@@ -8,10 +8,11 @@ import pytest
 
 from wanbench import tables
 from wanbench.errors import ParameterError, RawDataError
+from wanbench.measure import campaign
 from wanbench.measure.experiments import Iperf3, Ping
 from wanbench.measure.links import LinkSettings, Step
-from wanbench.pages.lab_calibration import loss_bursts, marks, mtu, relay_cost, schedule, waits
-from wanbench.pages.lab_calibration.design import Probes, calibrate
+from wanbench.pages.lab_calibration import drop_law, loss_bursts, marks, mtu, relay_cost, schedule, waits
+from wanbench.pages.lab_calibration.design import Probes, overloaded, plan_of
 from wanbench.read.ingest import probes as reader
 from wanbench.read.ingest import tabulate
 
@@ -105,12 +106,25 @@ def test_bursts_cannot_be_judged_where_nothing_was_lost():
     assert rows.verdict.to_dict() == {"loss": "within", "burst": "unknown"}
 
 
-@pytest.mark.parametrize(("wait_ms", "verdict"), [(1, "within"), (12, "within"), (16, "outside")])
-def test_the_median_wait_is_judged_without_the_start(wait_ms, verdict):
-    delays = np.where(np.arange(3000) < 1000, 500.0, 10 + wait_ms + np.random.default_rng(0).normal(0, 1, 3000))
-    [row] = waits(packets([False] * 3000, delays), links(codel_target_ms=5.0), skip_s=1).rows.to_dict("records")
-    assert row["verdict"] == verdict and row["delivered"] == pytest.approx(wait_ms, abs=0.2)
-    assert row["low"] < row["delivered"] < row["high"]
+@pytest.mark.parametrize(("wait_ms", "verdict"), [(0.5, "within"), (12, "within"), (16, "outside")])
+def test_the_longest_waits_are_judged_without_the_start(wait_ms, verdict):
+    noise = np.random.default_rng(0).normal(0, 1, 3000)
+    delays = np.where(np.arange(3000) < 1000, 500.0, np.where(noise > 0, 10 + wait_ms + noise / 10, 10.1))
+    sent = pd.DataFrame([KEY | {"throughput_bps": 9e6, "mss_bytes": 1448, "protocol": "TCP", "ip_version": 4}])
+    settings = links(codel_target_ms=5.0, rate_bps=1e7)
+    [row] = waits(packets([False] * 3000, delays), sent, settings, skip_s=1).rows.to_dict("records")
+    assert row["verdict"] == verdict and row["delivered"] == pytest.approx(wait_ms, abs=0.3)
+    assert row["low"] <= row["delivered"] <= row["high"] and "TCP uses 93" in row["note"]
+    assert ("packets wait in 0" in row["note"]) == (wait_ms == 0.5), "this is less than a full packet takes to send"
+
+
+@pytest.mark.parametrize(("power", "verdict"), [(0.5, "within"), (0.6, "outside"), (0.4, "outside")])
+def test_drops_follow_the_law_of_codel(power, verdict):
+    at = 0.3 + np.cumsum([0, *(0.1 / np.arange(1, 400) ** power)])
+    lost = np.isin(np.arange(3000), np.round(1000 * at))
+    delays = 10 + np.minimum(5 + np.arange(3000) / 100, 20)
+    [row] = drop_law(packets(lost, delays), links(codel_target_ms=5.0)).rows.to_dict("records")
+    assert row["verdict"] == verdict and row["delivered"] > 50
 
 
 @pytest.mark.parametrize(("marked", "again", "verdict"), [(9, 0, "within"), (9, 1, "outside"), (0, 0, "outside")])
@@ -144,7 +158,8 @@ def measured(tmp_path, monkeypatch):
     monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))
 
     def tables_of(experiment, *settings, **options):
-        return tabulate(calibrate("try", settings, experiment, lab="local", fresh=True, **options).folder)
+        plan, links = plan_of([{"try": (settings, experiment)}])
+        return tabulate(campaign.run(plan, links, lab="local", campaign="try", fresh=True, **options).folder)
 
     return tables_of
 
@@ -175,6 +190,12 @@ def test_tcp_is_marked_and_does_not_retransmit_where_codel_marks(measured):
     got = measured(load, link, sysctls={"net.ipv4.tcp_ecn": 1})
     assert marks(got["probe_runs"], got["transfers"], got["links"]).rows.verdict.tolist() == ["within"]
     assert got["link_counters"].packets_marked.sum() >= got["probe_runs"].packets_marked[0] > 0
+
+
+@pytest.mark.lab
+def test_codel_drops_by_its_law_where_nobody_reacts(measured):
+    got = measured(Probes(count=2000), overloaded(0.6e6))
+    assert drop_law(got["probes"], got["links"]).rows.delivered[0] > 20
 
 
 @pytest.mark.lab

@@ -13,7 +13,7 @@ from wanbench.errors import MissingDataError, ParameterError, RawDataError
 from wanbench.methods.cost import Deployment, cluster_cost, price, price_list
 from wanbench.methods.result import Estimate
 from wanbench.methods.trials.rates import TrialRates
-from wanbench.pages.geo_kafka.costs import cost_changes, region_copies, tornado
+from wanbench.pages.geo_kafka.costs import region_copies, tornado
 from wanbench.pages.geo_kafka.region_bytes import count_region_bytes
 from wanbench.pages.price_performance import paid_over_listed
 
@@ -113,35 +113,14 @@ def test_an_unknown_input_is_refused():
     "settings, produced, replicated, consumed",
     [
         ({"regions": 3, "replication": 3}, 2 / 3, 2, 0),
-        ({"regions": 3, "replication": 3, "follower_fetching": False}, 2 / 3, 2, 2 / 3),
         ({"regions": 2, "replication": 3}, 1 / 2, 4 / 3, 0),
         ({"regions": 3, "replication": 1}, 2 / 3, 0, 2 / 3),
-        ({"regions": 1, "replication": 3, "follower_fetching": False}, 0, 0, 0),
+        ({"regions": 1, "replication": 3}, 0, 0, 0),
     ],
 )
 def test_how_often_a_message_crosses(settings, produced, replicated, consumed):
     copies = region_copies(**settings)
     assert (copies.produced, copies.replicated, copies.consumed) == pytest.approx((produced, replicated, consumed))
-
-
-def test_modelled_changes():
-    base = small(region_usd_per_gb=2, disks=1, disk_gb=730, disk_usd_per_gb_month=1)  # 2 + 1 fixed, 2 variable
-    ratios = cost_changes(base, regions=3, replication=3).ratios
-    assert {name: ratio.estimate for name, ratio in ratios.items()} == pytest.approx(
-        {
-            "no follower fetching": (3 + 2 * 10 / 8) / 5,
-            "2 regions instead of 3": (3 + 2 * 11 / 16) / 5,
-            "replication 2": (2 + 2 / 3 + 2 * 6 / 8) / 5,  # 2/3 to leaders, 1 to the follower, 1/3 to consumers
-            "replication 4": (2 + 4 / 3 + 2 * (2 / 3 + 2.5) / (8 / 3)) / 5,
-        }
-    )
-    assert all("not counted" in str(ratio) for ratio in ratios.values())
-
-
-def test_what_both_sides_share_moves_together():
-    base = small(brokers=0, region_bytes_per_message=measured(1000, 500, 1500))
-    half = cost_changes(base, regions=2, replication=2).ratios["1 regions instead of 2"]
-    assert half.estimate == 0 and isnan(half.low)
 
 
 def test_the_tornado_and_its_figure():

@@ -10,7 +10,7 @@ from simulations import simulated_surveys
 
 from wanbench import regions
 from wanbench.errors import ParameterError
-from wanbench.pages.grids_and_predictions import prediction, prediction_fits
+from wanbench.pages.grids_and_predictions import prediction, prediction_fits, region_effects
 
 PAIRS = simulated_surveys.survey(18, seed=3, region_ms=6, pair_ms=3, region_log_sd=0.2)
 NAMES = sorted(set(PAIRS.from_region))
@@ -23,7 +23,7 @@ def fitted(seed=0, n=9):
     x = rng.uniform(0, 12, len(first))
     u = rng.normal(0, 5, n)
     y = 10 + 12 * x + u[first] + u[second] + rng.normal(0, 2, len(first))
-    return prediction_fits.fit_effects(np.column_stack([np.ones_like(x), x]), first, second, n, y), first, second
+    return region_effects.fit_effects(np.column_stack([np.ones_like(x), x]), first, second, n, y), first, second
 
 
 def again(fit, kept):
@@ -71,7 +71,7 @@ def test_without_effects_it_is_hubers_line():
     x = rng.uniform(0, 12, len(first))
     y = 10 + 12 * x + rng.standard_t(3, len(first))
     y[:4] += 200
-    fit = prediction_fits.fit_effects(np.column_stack([np.ones_like(x), x]), first, second, 16, y)
+    fit = region_effects.fit_effects(np.column_stack([np.ones_like(x), x]), first, second, 16, y)
     peer = sm.RLM(y, sm.add_constant(x), M=sm.robust.norms.HuberT(1.345)).fit()
     np.testing.assert_allclose(fit.coefficients[:2], peer.params, rtol=0.03)
 
@@ -171,16 +171,6 @@ def test_throughput_takes_the_base_that_errs_less():
     rng = np.random.default_rng(0)
     straight = PAIRS.assign(throughput_bps=10 ** (9 - PAIRS.distance_km / 6_000 + rng.normal(0, 0.02, len(PAIRS))))
     assert prediction.fit_predictor(straight).fits.base == "distance"
-
-
-def test_figures_carry_the_prediction():
-    found = prediction.what_if(PAIRS, NAMES[0], NAMES[9])
-    drawn = found.figure()
-    assert drawn.layout.meta["name"] == "prediction"
-    points = [trace for trace in drawn.data if trace.name == "prediction"]
-    assert points[0].y[0] == found.rtt.estimate and points[1].y[0] == found.throughput.estimate
-    assert points[0].error_y.array[0] == pytest.approx(found.rtt.high - found.rtt.estimate)
-    assert any(trace.name == "this pair, measured" for trace in drawn.data)
 
 
 @pytest.mark.filterwarnings("error")

@@ -68,7 +68,10 @@ def test_the_thesis_holds_where_it_should_and_fails_where_it_should():
     assert ((places.low <= truth) & (truth <= places.high)).all()
     assert (places.verdict[truth > 1.05] == "holds").all() and (places.verdict[truth < 0.95] == "fails").all()
     assert {"holds", "fails"} <= set(places.verdict)
-    assert "Halving delay gains more than doubling rate in" in found.verdict() and "are undecided" in found.verdict()
+    assert (
+        "Halving the delay gains more than doubling the rate in" in found.verdict()
+        and "are undecided" in found.verdict()
+    )
 
 
 def test_intervals_of_all_places_hold_together():

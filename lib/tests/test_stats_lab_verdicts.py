@@ -273,7 +273,26 @@ def test_verdicts_are_joined_and_summed_up():
     assert "48.2 Mbit/s" in found["calibration-rate"].sentence
     assert "1 % of accurate links would be outside by chance" in found["calibration-loss"].sentence
     assert all(finding.sentence in str(joined) for finding in found.values())
+    assert str(joined).startswith("Rate: 0 of 1") and next(iter(found)) == "calibration-rate", "the worst is first"
     assert joined.formatted_table().verdict.tolist() == joined.rows.verdict.tolist() and joined._repr_html_()
+
+
+def test_the_answer_is_a_short_list_with_the_worst_first():
+    rows = [
+        verdicts.row_of(("r", "a", "b"), f"q{n}", "ms", 0.99, "1 ms", 1)
+        | verdicts.judged(1, 1 + n / 6, math.nan, math.nan, 1.0)
+        for n in (3, 1, 7, 2, 6, 5, 4)
+    ]
+    lines = Verdicts.of(rows).sentence.splitlines()
+    assert [line[:2] for line in lines[:-1]] == ["Q7", "Q6", "Q5", "Q4", "Q3"]
+    assert lines[-1] == "Of 2 checks of the other 2 quantities, 2 are within their limits."
+    assert "q1" not in str(lines) and Verdicts.of(rows).headline.startswith("6 of 7 checks")
+
+
+def test_an_interval_uses_its_limit_up_to_the_end_towards_the_request():
+    one = verdicts.row_of(("r", "a", "b"), "loss", "fraction", 0.99, "i", 1)
+    rows = [one | verdicts.judged(0.1, 0.05, 0.03, high) for high in (0.15, 0.1, 0.075)]
+    assert verdicts.used_limits(pd.DataFrame(rows)).tolist() == pytest.approx([-0.5, -1, -2])
 
 
 def test_empty_tables_give_empty_verdicts():

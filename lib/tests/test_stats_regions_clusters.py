@@ -16,7 +16,6 @@ from wanbench.methods.regions.pairs import unordered
 from wanbench.methods.regions.places import Skew
 from wanbench.methods.tcp import window_fit
 from wanbench.pages import grids_and_predictions, intercloud_2022
-from wanbench.pages.grids_and_predictions import ceiling
 from wanbench.regions import distance_km
 
 IN_TOKYO = ["aws:ap-northeast-1", "gcp:asia-northeast1", "azure:japaneast"]
@@ -224,11 +223,7 @@ DOORS = {
     "predict": grids_and_predictions.fit_predictor,
     "what_if": lambda pairs: grids_and_predictions.what_if(pairs, "aws:region-000", "gcp:region-002"),
 }
-AS_THROUGHPUT = {
-    "fit_throughput": methods.fit_throughput,
-    "nearest": intercloud_2022.nearest_region,
-    "ceiling": ceiling.fit_with_ceiling,
-}
+AS_THROUGHPUT = {"fit_throughput": methods.fit_throughput, "nearest": intercloud_2022.nearest_region}
 
 
 @pytest.mark.parametrize("door", DOORS | AS_THROUGHPUT)

@@ -72,15 +72,6 @@ def test_runs_that_differ_are_the_unit():
     assert between(inside, tries, 0.93, 0.98, errors=3) and naive / tries < 0.8
 
 
-def test_the_bootstrap_stands_beside():
-    tail = of_values([autocorrelated(np.random.default_rng(1), 2_000, 0.9)])
-    found = tail.estimate(0.9)
-    [other] = found.others
-    assert "stationary bootstrap" in other.method and other.low < found.estimate < other.high
-    assert found.naive.high - found.naive.low < 0.7 * (found.high - found.low)
-    assert found.low < other.high and other.low < found.high
-
-
 def test_a_quantile_has_a_standard_error():
     found = of_values([np.random.default_rng(0).exponential(20, 20_000)]).estimate(0.9)
     assert found.standard_error == pytest.approx((0.9 * 0.1 / 20_000) ** 0.5 / (0.1 / 20), rel=0.15)

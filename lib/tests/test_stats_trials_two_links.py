@@ -1,15 +1,17 @@
 """Two interleaved links: ratios with a known answer."""
 
-from functools import cache
+import re
+from functools import cache, partial
 
 import numpy as np
 import pytest
+from scipy import stats
 from trial_tables import together, trial
 
 from wanbench.designs import interleaved
 from wanbench.errors import ParameterError
 from wanbench.methods.trials.rates import TrialRates, trial_rates
-from wanbench.pages.private_vs_internet.two_links import compare_links
+from wanbench.pages.private_vs_internet.two_links import compare_links, more_or_less, times
 
 LINKS = {"internet": 100, "private": 225}
 
@@ -38,7 +40,7 @@ def compared(seed=1, blocks=3, **settings):
 def test_the_ratio_is_recovered_in_pairs():
     _, found = compared()
     assert found.ratio.low < 2.25 < found.ratio.high and found.ratio.n == 6
-    assert found.paired is not None and len(found.pairs) == 6
+    assert len(found.pairs) == 6
     np.testing.assert_allclose(found.ratio.estimate, found.pairs.b.mean() / found.pairs.a.mean())
     assert found.other_values["records_per_s"].estimate == pytest.approx(found.ratio.estimate, rel=1e-6)
     assert "2.2" in found.sentence and "% more" in found.sentence and "by 1" not in found.sentence
@@ -111,19 +113,52 @@ def test_a_trial_without_partner_is_caution_and_so_is_one_left_out_below_the_fig
     assert "1 trial without a partner" in str(found) and "1 that failed" in str(found)
 
 
-def test_one_trial_each_has_only_its_seconds():
+def test_one_trial_each_has_no_interval():
     rows = [trial(1, "internet", 100, rng=np.random.default_rng(1), seconds=30)]
     rows.append(trial(2, "private", 225, rng=np.random.default_rng(2), seconds=30))
     found = compare_links(trial_rates(together(rows)))
-    assert found.paired is None and found.by_trial.unit_of_replication == "series"
-    assert "single run" in str(found)
+    assert np.isnan(found.ratio.low) and "a link has a single trial" in str(found)
     assert found.ratio.estimate == pytest.approx(2.25, rel=0.05)
 
 
 def test_inside_the_trials():
     found = compare_links(measured(6, noise=0.2, by_seconds=np.random.default_rng(0)))
-    naive = found.by_trial.ratio.naive
-    assert naive.high - naive.low < (found.by_trial.ratio.high - found.by_trial.ratio.low) / 3
+    naive = found.by_trial.naive
+    assert naive.high - naive.low < (found.by_trial.high - found.by_trial.low) / 3
+
+
+def test_intervals_are_those_of_scipy():
+    _, found = compared()
+    a, b = found.pairs.a, found.pairs.b
+    for one, test in ((found.ratio, stats.ttest_rel), (found.by_trial, partial(stats.ttest_ind, equal_var=False))):
+        peer = test(b / b.mean(), a / a.mean()).confidence_interval(0.95)
+        assert np.log([one.low, one.high]) - np.log(one.estimate) == pytest.approx(peer)
+
+
+def test_pairs_take_out_what_both_links_share():
+    rows = []
+    for number, hour in enumerate((1.0, 2.0, 0.7, 1.4)):
+        rows += [trial(2 * number, "internet", 100 * hour, block=number)]
+        rows += [trial(2 * number + 1, "private", 225 * hour + number, block=number)]
+    found = compare_links(trial_rates(together(rows)))
+    assert found.ratio.high - found.ratio.low < 0.1 * (found.by_trial.high - found.by_trial.low)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "is_times", "more"),
+    [(2.25, "2.25 times", "125 % more"), (0.5, "0.5", "50 % less"), (1.0, "1", "the same"), (1.025, "1.02", "2.5")],
+)
+def test_ratios_in_words(ratio, is_times, more):
+    assert times(ratio).startswith(is_times) and more_or_less(ratio).startswith(more)
+
+
+def test_the_sentence_says_times_and_per_cent_of_one_ratio():
+    message = compared()[1].sentence
+    ratio = float(re.search(r"is ([\d.]+) times that of “internet”", message)[1])
+    more = float(re.search(r"which is ([\d.]+) % more", message)[1])
+    assert more == pytest.approx(100 * (ratio - 1), abs=1.5) and " against " in message
+    same = compare_links(measured(1, links={"internet": 100, "private": 100})).sentence
+    assert "though they may be equal" in same
 
 
 def test_both_links_are_needed():

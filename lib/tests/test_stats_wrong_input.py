@@ -12,7 +12,6 @@ import pytest
 import tail_tables
 import trial_tables
 from simulations import simulated_surveys
-from simulations.compare import compare_series
 from simulations.latency_samples import of_values
 from test_stats_time_detection import made_up
 
@@ -42,15 +41,7 @@ from wanbench.tables import from_rows
 
 WRONG = {"None": None, "an empty table": pd.DataFrame(), "text": "text", "NaN": float("nan"), "a number": 3}
 OF_PAGES = {
-    geo_kafka: (
-        "against_baseline",
-        "client_rack",
-        "cost_changes",
-        "count_region_bytes",
-        "fit_scalability",
-        "placement",
-        "tornado",
-    ),
+    geo_kafka: ("against_baseline", "client_rack", "count_region_bytes", "placement", "tornado"),
     grids_and_predictions: ("fit_predictor", "what_if"),
     intercloud_2022: ("compare_models",),
     intercloud_throughput: ("estimate_loss",),
@@ -98,8 +89,6 @@ FITS = {
     "throughput": methods.fit_throughput,
     "window": methods.fit_window,
     "inflation": methods.path_inflation,
-    "series": lambda pairs, **settings: compare_series(pairs.rtt_ms, pairs.rtt_ms.to_numpy()[::-1], **settings),
-    "quantile": lambda pairs, **settings: quantiles(of_values([pairs.rtt_ms]), 0.5, **settings),
 }
 
 
@@ -140,7 +129,6 @@ REFUSED = {
     "a median of text": (lambda: median_of(["a"], **ABOUT), "values is .*; allowed: numbers"),
     "too few flags": (lambda: median_of([1, 2], [True], **ABOUT), "censored is .* each of 2 values"),
     "5 of 3": (lambda: share_of(5, 3, **ABOUT), "hits is 5; allowed: a whole number from 0 to 3"),
-    "a series of text": (lambda: compare_series(["a", "b"], [1, 2]), "a is .*; allowed: numbers"),
     "a figure of a lost tail": (lambda: percentile_plot([lost()]), "no distribution has a record that arrived"),
     "no flags": (lambda: methods.with_and_without(methods.fit_rtt, PAIRS, None), "table flags is 'NoneType'"),
     "no analysis": (lambda: methods.with_and_without(None, PAIRS, from_rows("flags", [])), "analysis is 'NoneType'"),
@@ -199,7 +187,7 @@ def open_loop():
 RESULTS = {
     **{name: lambda fit=fit: fit(PAIRS, **QUICK) for name, fit in FITS.items()},
     "predictor": lambda: grids_and_predictions.fit_predictor(PAIRS),
-    "clouds": lambda: intercloud_2022.compare_clouds(PAIRS, permutations=20),
+    "clouds": lambda: intercloud_2022.compare_clouds(PAIRS),
     "model": lambda: import_module("wanbench.pages.intercloud_2022.fit_model").fit_model(PAIRS, "window-limited"),
     "sensitivity": lambda: methods.with_and_without(
         lambda pairs: methods.fit_rtt(pairs, **QUICK), PAIRS, from_rows("flags", [])

@@ -1,11 +1,10 @@
-"""Predictions checked with pairs that others measured, and half-distances by sending cloud."""
+"""Predictions checked with pairs that others measured."""
 
 import pytest
 from simulations import simulated_surveys
 
 from wanbench.errors import ParameterError
 from wanbench.pages import grids_and_predictions
-from wanbench.pages.grids_and_predictions import ceiling
 
 
 def test_predictions_are_checked_with_pairs_that_others_measured():
@@ -33,13 +32,3 @@ def test_predictions_that_are_too_high_are_said_before_the_share_of_intervals_th
     assert below and below + above == int((~rows.covered).sum())
     assert f"Of the RTTs outside their interval, {below} lie below and {above} above" in found.sentence
     assert f"{100 * (rows.predicted_ms > rows.measured_ms).mean():.0f}" in found.sentence.rpartition("too high")[0]
-
-
-def test_half_distances_are_those_of_each_sender_with_its_ceiling():
-    pairs = simulated_surveys.survey(15, seed=1)
-    result = grids_and_predictions.half_distances(pairs)
-    assert list(result.fits) == ["aws", "azure", "gcp"]
-    own = ceiling.fit_with_ceiling(pairs[pairs.from_cloud == "gcp"]).half_distance
-    assert result.estimates[2].estimate == own.estimate and result.estimates[2].high == own.high
-    assert "From Google Cloud, throughput halves every" in str(result)
-    assert result._repr_html_().count("half-distance from") == 3

@@ -206,6 +206,13 @@ def test_the_knee_lies_where_capacity_was_made_to_end():
     found = tail_latency.knees(trials, links, partitions=6)
     assert 1500 < found.knees["plain"].knee.estimate < 2500 < found.knees["near"].knee.estimate < 4000
     assert "The links allow this system" in found.sentence and found.figure().data
+    [ratio] = found.ratio
+    near, plain = (found.knees[name].knee for name in ("near", "plain"))
+    assert ratio.estimate == pytest.approx(near.estimate / plain.estimate) and ratio.low < ratio.estimate < ratio.high
+    assert (
+        f"The rate at the knee of “near” is {ratio.formatted} the rate at the knee of “plain”; its links allow"
+        in found.sentence
+    )
     assert (
         "“plain”: steps from 4,000 records/s on are left out, because at a lower step the system never keeps up"
         in found.cautions
@@ -223,6 +230,7 @@ def test_too_few_steps_up_to_the_first_that_is_too_fast_give_no_knee(trials):
     )
     assert np.isnan(found.knees["plain"].knee.estimate) and np.isfinite(found.knees["near"].knee.estimate)
     assert found.figure().data and found.formatted_table().knee[0] == "unknown"
+    assert found.ratio == ()
 
 
 def test_the_highest_rate_by_steps_and_by_search_agree(trials, tables):

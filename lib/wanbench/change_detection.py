@@ -258,7 +258,8 @@ def autocorrelation(x: np.ndarray) -> float:
 @cache
 def limit_for(allowance: float, run_length: float) -> float:
     """
-    Return the limit at which a chart of independent normal values has this average run length; at least 1.
+    Return the limit at which a chart of independent normal values raises a false alarm every `run_length` windows on
+    average; at least 1.
 
     >>> round(limit_for(0.5, 938), 1)  # 5: Brook & Evans 1972
     5.0

@@ -16,8 +16,8 @@ def root(start: Path | str = ".") -> Path:
     """
     Return the root of the checkout: the nearest folder at or above `start` that holds `papermill-params`.
 
-    A notebook therefore finds the same data under JupyterLab, papermill or a script. Outside any checkout, the root is
-    that of the checkout that this package was installed from. Raise WanbenchError if there is none.
+    A notebook therefore finds the same data under JupyterLab, papermill or a script. Outside any checkout, it is the
+    root of the checkout from which this package was installed. Raise WanbenchError if there is none.
     """
     start = Path(start).resolve()
     for folder in (start, *start.parents, Path(__file__).resolve().parents[2]):
@@ -73,12 +73,16 @@ def downloads_folder() -> Path:
     return root() / chosen if chosen else data_folder() / "external"
 
 
-def kafka_jars() -> Path:
+def kafka_jars(version: str | None = None) -> Path:
     """
     Return the folder of Kafka's jars: `.kafka/jars` in the checkout, which `make setup` fills, or the folder that the
-    environment variable WANBENCH_KAFKA names; a relative path starts at the root of the checkout. It may not exist.
+    environment variable WANBENCH_KAFKA names; a relative path starts at the root of the checkout. If that folder has
+    another version than `version`, return `.kafka/<version>/jars`, which `scripts/kafka-jars.sh <version>` fills.
+    Neither folder need exist.
     """
-    return root() / (os.environ.get(KAFKA_VARIABLE) or Path(".kafka", "jars"))
+    own = root() / (os.environ.get(KAFKA_VARIABLE) or Path(".kafka", "jars"))
+    of_version = version is None or (own / f"kafka_2.13-{version}.jar").is_file()
+    return own if of_version else root() / ".kafka" / version / "jars"
 
 
 def shared_folder() -> Path:

@@ -104,7 +104,7 @@ def first_finite(*values: float) -> float:
 
 def span(low: float, high: float, places: int | None = None) -> str:
     """
-    Format an interval; return "" if an end is NaN or both are infinite.
+    Format an interval, such as "1.0 to 2.5"; return "" if an end is NaN or both are infinite.
 
     >>> span(1, 2.5, 1), span(1, float("inf"), 0), span(float("-inf"), 2, 0), span(float("nan"), 2, 0)
     ('1.0 to 2.5', 'at least 1', 'at most 2', '')

@@ -185,8 +185,8 @@ def log_axis(values, unit: str, max_ticks: int = 10) -> dict:
     """
     Return Plotly's settings of a logarithmic axis for `values`, with ticks at 1, 2 and 5 times powers of ten.
 
-    If these are more than `max_ticks`, there are ticks at powers of ten only. If the largest value is less than 5 times
-    the smallest, ticks are closer together.
+    If that gives more than `max_ticks` ticks, only powers of ten get one. If the largest value is less than 5 times the
+    smallest, ticks are closer together.
 
     >>> log_axis([90e6, 1.1e9], "bit/s")["ticktext"]
     ['50 Mbit/s', '100 Mbit/s', '200 Mbit/s', '500 Mbit/s', '1 Gbit/s', '2 Gbit/s']
@@ -271,7 +271,7 @@ def recoloured(value, key: str = ""):
 
 
 def styled(draw):
-    """Let a function that returns a figure accept `title`, its title, and `theme`: "light", "dark" or a template."""
+    """Wrap a function that returns a figure, so that it accepts `title` and `theme` ("light", "dark" or a template)."""
 
     @wraps(draw)
     def figure(*arguments, title: str | None = None, theme: str = "light", **more) -> go.Figure:

@@ -336,7 +336,7 @@ def overlaps(run: Run) -> pd.DataFrame:
 def find(data_folder: str | Path, campaign: str | None = None) -> list[Run]:
     """
     Open all runs under <data_folder>/raw, or those of one campaign, oldest first. Raise ParameterError if the data
-    folder has other campaigns, but not the given one.
+    folder has campaigns, but not `campaign`.
     """
     campaigns = [path.name for path in (Path(data_folder) / "raw").glob("*") if path.is_dir()]
     if campaign is not None and campaigns:

@@ -104,9 +104,8 @@ def write(name: str, frame: pd.DataFrame, folder) -> Path:
 
 def read(name: str, *folders) -> pd.DataFrame:
     """
-    Read a table that `write` wrote into a folder, or into several, which are read one below the other; raise
-    RawDataError if a file is missing, not Parquet, or another table. A nullable column that is newer than a file is
-    null.
+    Read a table that `write` wrote into a folder, or join the tables of several folders in order; raise RawDataError if
+    a file is missing, not Parquet, or another table. A nullable column that is newer than a file is null.
     """
     parts, nullable = [], [column.name for column in table(name).columns if column.nullable]
     for path in (Path(folder) / f"{table(name).name}.parquet" for folder in folders):

@@ -160,7 +160,8 @@ class _Session:
 
     def _count_what_files_name(self):
         """
-        Number attempts and this session above the numbers in names of raw files: a truncated journal may lack the last.
+        Number attempts and this session above all numbers in names of raw files, because a truncated journal may lack
+        some.
         """
         ids = {test.id for test in self.plan.tests}
         for name in (path.name for path in self.writer.folder.glob("*/[!.]*")):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from wanbench.checks import check_choice, check_injected, check_number
 from wanbench.errors import ParameterError
-from wanbench.folders import data_folder, samples_folder
+from wanbench.folders import data_folder, kafka_jars, samples_folder
 from wanbench.measure.experiments import BrokerActions, BrokerMetrics, BrokerProcessors, KafkaFault, KafkaTrial
 from wanbench.measure.experiments.base import Load
 from wanbench.measure.experiments.kafka_fault import ON_BROKERS
@@ -161,7 +161,9 @@ NEWER = {"ip_version": 4}  # and settings that experiments have since, with the 
 
 
 def _is_asked_for(recorded, wanted):
-    """Tell whether recorded settings equal the wanted ones; settings that it lacks must be None, or as in `NEWER`."""
+    """
+    Tell whether recorded settings equal the wanted ones; a setting that was not recorded must be None or as in `NEWER`.
+    """
     if isinstance(recorded, dict) and isinstance(wanted, dict):
         wanted = {name: FORMER[name] for name in FORMER.keys() & recorded.keys()} | wanted
         same = all(name in wanted and _is_asked_for(recorded[name], wanted[name]) for name in recorded)
@@ -195,7 +197,8 @@ def check_trials(
     plan: Plan, lab: Lab, brokers: Sequence[str], cluster: Mapping, external: Collection[str] = ()
 ) -> None:
     """
-    Raise ParameterError if the lab (not yet open) or the cluster cannot run a trial; the message names its setting.
+    Raise ParameterError if the lab (not yet open) or the cluster cannot run a trial; the message names the trial's
+    setting.
 
     `brokers` are the regions of the brokers, `cluster` further parameters of the cluster, and `external` the names of
     external clusters.
@@ -232,6 +235,8 @@ def _objections(trial, lab, brokers: int, cluster, external) -> Iterator[str]:
         if region not in lab.hosts or (number and number >= len(lab.hosts[region])):
             yield f" has clients in {client}; allowed: regions of the lab: {', '.join(lab.hosts)}."
     settings = {} if is_external else {**(cluster.get("settings") or {}), **dict(trial.broker_settings or ())}
+    if trial.kafka_version and not (jars := kafka_jars(trial.kafka_version)).is_dir():
+        yield f" has kafka_version {trial.kafka_version!r}; `scripts/kafka-jars.sh VERSION` fetches one into {jars}."
     if not is_external:
         if load.replication > brokers:
             yield f" has a replication of {load.replication}; allowed: at most {brokers}, the number of brokers."

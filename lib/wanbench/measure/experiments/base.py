@@ -97,21 +97,21 @@ class Load(Experiment, Protocol):
         self, producers: Hosts, consumers: Hosts, folder: Path, stem: str, *, when_sending: WhenSending = None
     ) -> list[RawFile]:
         """
-        Run like `run`, with producers and consumers distributed over several hosts.
+        Load the cluster as `run` does, with producers and consumers distributed over several hosts.
 
         `when_sending` is called once, as soon as all producers send; `run` accepts it too.
         """
 
 
 class ClientLoad:
-    """Base of loads by clients on hosts; a subclass defines `session`."""
+    """Base class of loads whose clients run on hosts; a subclass defines `session`."""
 
     name: ClassVar[str]
 
     def run(
         self, source: Host, target: Host, folder: Path, stem: str, *, when_sending: WhenSending = None
     ) -> list[RawFile]:
-        """Load the cluster with producers on `source` and consumers on `target`: see `session`."""
+        """Load the cluster with producers on `source` and consumers on `target`, as the load's `session` describes."""
         return self.run_on([source], [target], folder, stem, when_sending=when_sending)
 
     def run_on(
@@ -168,7 +168,7 @@ def check_declared(settings: object) -> None:
 
 
 def address_of(host: Host, ip_version: int) -> str:
-    """Return the host's address of an IP version, 4 or 6; raise ExperimentError if it has none."""
+    """Return the host's IPv4 or IPv6 address (`ip_version` 4 or 6); raise ExperimentError if it has none."""
     address = host.address if ip_version == 4 else host.address_ipv6
     if not address:
         raise ExperimentError(f"{host.name} has no IPv{ip_version} address; its address is {host.address}")

@@ -157,9 +157,7 @@ class BrokerActions(Concurrent):
         return ("every broker in turn: " if self.rolling else "") + ", ".join(map(str, self.actions))
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """
-        Return the expected duration of all actions, assuming three brokers; during a load, the load's duration counts.
-        """
+        """Return the expected time in s of all actions on three brokers. A load has a duration of its own."""
         if self.rolling:
             return 3 * (sum(map(self._lasts_s, self.actions)) + self.pause_s)
         return max(action.at_s + self._lasts_s(action) for action in self.actions)

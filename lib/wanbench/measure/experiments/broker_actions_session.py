@@ -142,7 +142,7 @@ class ActionsSession(ConcurrentSession):
                 self._before.pop(row["number"])
 
     def _pending(self) -> list[dict]:
-        """Return the rows of finished actions after which the cluster has not yet been seen healthy."""
+        """Return the rows of finished actions for which no later sample has shown the cluster healthy yet."""
         return [row for row in self.rows if row["done_at_s"] and row["number"] in self._before]
 
     # Afterwards
@@ -215,9 +215,9 @@ class ClusterView:
 
     def healthy_since(self, after_s: float) -> float | None:
         """
-        Return the time of the sample, after `after_s`, since which the cluster has been healthy.
+        Return the Unix time of the first sample from `after_s` on since which the cluster has always been healthy.
 
-        Return None if the cluster is not healthy, or has not been healthy for `HOLDS_S` yet.
+        Return None if the cluster is not healthy now, or has been healthy for less than `HOLDS_S`.
         """
         times = self._healthy_at_s
         first = next(iter(times[bisect_left(times, after_s) :]), None)

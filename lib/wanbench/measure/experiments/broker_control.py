@@ -26,7 +26,7 @@ _END_S = 30.0  # timeouts for a program to start and to end, on a busy machine
 
 class Slowness:
     """
-    Slow a broker until `end`, by running `wanbench.measure.kafka.programs.processor_share` on its host.
+    Slow a broker, by running `wanbench.measure.kafka.programs.processor_share` on its host, until `end` is called.
 
     `about` is the program's report: the method ("by"), "share" and "period_s". Raise ExperimentError if the broker
     cannot be slowed.
@@ -97,8 +97,7 @@ class BrokerControl:
         """
         Begin an action, given the current topics (`view`); fill in `in_force_at_s` and `how` of its row.
 
-        Return a function that ends the action if it is a lasting one; return None for other actions, which are
-        complete.
+        Return a function that ends the action if it lasts for a while; return None if the action is already complete.
         """
         return getattr(self, f"_{action.kind}")(action, view, row)
 

@@ -31,11 +31,11 @@ class CompetingFlows:
     """
     Flows that compete on the links of a pair, and the latency without and with them, as in Flent's test rrul.
 
-    `ping` runs on the idle path first, and again when the flows have sent for the seconds that they omit. Each flow is
-    an iperf3 client and server of its own, so a flow has its own congestion control, rate and direction: one with
+    `ping` runs on the idle path first, and again once the flows' first `omit_s` seconds are over. Each flow is an
+    iperf3 client and server of its own, so a flow has its own congestion control, rate and direction: one with
     `reverse` sends from `target` to `source`. Raw files are ping/<stem>.idle.txt, ping/<stem>.loaded.txt,
-    iperf3/<stem>.flow-<n>.json and iperf3/<stem>.burst-<n>-<m>.json, so tables echoes and transfers tell by
-    `source_file` which row is what.
+    iperf3/<stem>.flow-<n>.json and iperf3/<stem>.burst-<n>-<m>.json; the column `source_file` of tables echoes and
+    transfers tells which ping, flow or burst a row belongs to.
 
     Parameters
     ----------
@@ -122,13 +122,11 @@ class CompetingFlows:
         return files
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Return the expected duration of the first ping and of the flows."""
+        """Return the expected duration in s: of the ping on the idle path, and of the flows."""
         return self.ping.expected_s(rtt_ms) + self.flows[0].expected_s(rtt_ms)
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:
-        """
-        Return the most bytes that flows send in both directions, and the pings; None if they depend on an unknown rate.
-        """
+        """Return the maximum bytes of pings and flows in both directions; None if they depend on an unknown rate."""
         total = 2 * self.ping.expected_bytes(rtt_ms)
         for reverse in (False, True):
             sent = [flow.expected_bytes(rtt_ms, rate_bps) for flow in self.flows if flow.reverse == reverse]

@@ -378,8 +378,8 @@ class Health:
 
     def group_since(self) -> float | None:
         """
-        Return the Unix time since which the group's members have held all partitions and none has been idle; return
-        None if that is not the case now.
+        Return the Unix time since which members of the group hold all partitions and no member is idle that could hold
+        one; return None if this is not so now.
         """
         held = [number for numbers in self._assigned.values() for number in numbers]
         complete = sorted(held) == list(range(len(self.replicas)))

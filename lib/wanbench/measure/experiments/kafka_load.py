@@ -25,7 +25,8 @@ PAYLOADS = ("letters", *GENERATED)
 @dataclass(frozen=True)
 class KafkaLoad(ClientLoad):
     """
-    Producers and consumers of Kafka's own performance tools, started together.
+    Producers and consumers of Kafka's own performance tools, started together. A window is one of their periodic
+    reports.
 
     Producer p writes to topic p modulo `topics`. Each topic is read by `consumer_groups` groups of `consumers`
     consumers each: for a fan-out of 1:3, use one producer per topic and three groups of one consumer.
@@ -155,7 +156,7 @@ class KafkaLoad(ClientLoad):
 
     @property
     def is_stopped(self) -> bool:
-        """Return whether the tools are stopped after a time, instead of ending by themselves."""
+        """Whether the tools are stopped after a time, instead of ending by themselves."""
         return self.duration_s is not None and self.target_records_per_s is None
 
     @property
@@ -185,7 +186,7 @@ class KafkaLoad(ClientLoad):
 
     def session(self, *where) -> LoadSession:
         """
-        Load the cluster of the hosts' lab.
+        Return the session that loads the cluster of the hosts' lab.
 
         `when_sending` is called once all producers have printed a window; for loads that end by themselves, it is
         called once they have started.
@@ -202,10 +203,10 @@ class KafkaLoad(ClientLoad):
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """
-        Return the expected duration.
+        Return the expected duration in s.
 
-        A load by `records` without a target rate is assumed to run at `rate_bps`, or, if that is less, at one batch per
-        round trip for each request in flight of each partition.
+        A load by `records` without a target rate is assumed to run at `rate_bps` or, if that is slower, to send one
+        batch per round trip for each request in flight of each partition.
         """
         if self.duration_s is not None:
             sending_s = self.duration_s + self.warmup_s
@@ -235,7 +236,7 @@ class KafkaLoad(ClientLoad):
         return self.records_to_send * self.producers * self.record_bytes
 
     def time_limit_s(self) -> float:
-        """Return the timeout of the producers."""
+        """Return the timeout of the producers in s: `timeout_s`, or its default."""
         if self.timeout_s is not None:
             return self.timeout_s
         if self.duration_s is not None:

@@ -66,7 +66,7 @@ class Tool:
         return self._arrivals
 
     def line_times(self) -> list[tuple[float, bytes]]:
-        """Stop the tool, and return each line of its output with its time."""
+        """Stop the tool, and return (Unix time, line) for each line of its output."""
         return list(zip(self.arrivals()[1:], lines(self.stop().stdout), strict=False))
 
     def keep(self, folder: Path, experiment: str) -> list[RawFile]:

@@ -70,7 +70,8 @@ class KafkaOpenLoop(ClientLoad):
         The schedule consists of a warm-up of `warmup_s`, whose results are kept and marked, and then `duration_s`,
         whose results count.
     drain_s : float
-        Timeout for answers, and then for receipts, after the schedule. Records received later count as lost.
+        After the schedule, how long to wait for acknowledgements, and then again for receipts. Records received later
+        count as lost.
     payload, client_rack
         See `KafkaLoad`.
     most_bytes : float
@@ -153,7 +154,7 @@ class KafkaOpenLoop(ClientLoad):
 
     def session(self, *where, step: int | None = None) -> OpenLoopSession:
         """
-        Load the cluster of the hosts' lab; `when_sending` is called when the schedule starts.
+        Return the session that loads the cluster of the hosts' lab; `when_sending` is called when the schedule starts.
 
         `step` is the number of this load if it is one of several. The load leaves kafka_open_loop/<stem>.load.json,
         which names the other files: <stem>.producer-<n>.jsonl.gz of each producing process,

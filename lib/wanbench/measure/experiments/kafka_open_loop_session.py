@@ -194,7 +194,7 @@ class OpenLoopSession(ClientSession):
         return list(map(seconds, self.producers)), list(map(seconds, self.consumers))
 
     def _between(self, source: Host, target: Host) -> tuple[float, float]:
-        """Return the applied offset of the target's clock from the source's clock, and its maximum error, in ms."""
+        """Return the target's clock minus the source's, measured before the load, and its maximum error, in ms."""
         offset_ms = error_ms = 0.0
         for host, sign in ((target, 1), (source, -1)):
             before, *after = self.offsets[host.name]
@@ -224,9 +224,7 @@ class OpenLoopSession(ClientSession):
         self._write("load.json", document)
 
     def _clock(self, program: Program) -> dict:
-        """
-        Return, for a consumer, the offset of its clock from that of the producing host whose clock is least certain.
-        """
+        """Return, for a consumer, the clock offset from the producing host for which this offset is least certain."""
         if program.role != "consumer":
             return {}
         pairs = [self._between(host, program.host) for host, _ in self.producing]

@@ -57,15 +57,16 @@ class KafkaTrial:
         Regions over whose hosts producers and consumers are distributed round-robin: the first host of each region, or,
         with a suffix such as in "aws:us-east-1/3", the host with that number, counted from 0. With None, producers run
         on the source and consumers on the target.
-    broker_settings, security : optional
-        Broker settings, and "plain", "tls" or "mtls", that replace the cluster's own; the cluster is restarted to apply
-        them.
+    broker_settings, security, kafka_version : optional
+        Broker settings; security ("plain", "tls" or "mtls"); and a version of Kafka, such as "4.4.0". They replace the
+        cluster's own, and the cluster is restarted to apply them.
     gateway_bps : float, optional
         Rate of a queue that all links leaving a region share: see `LocalLab.set_gateway`.
     system : str, optional
         Name of the system in analyses. It does not affect the trial.
     cluster : str, optional
-        The name of an external cluster to use. It cannot be restarted, so broker_settings and security must be None.
+        The name of an external cluster to use. It cannot be restarted, so broker_settings, security and kafka_version
+        must be None.
     broker_sizes : BrokerSize or tuple, optional
         The size of all brokers, or of each in order, with None for a broker without limits.
     path : str, optional
@@ -80,6 +81,7 @@ class KafkaTrial:
     client_regions: tuple[str, ...] | None = None
     broker_settings: Mapping[str, object] | None = None
     security: str | None = one_of(None, KINDS)
+    kafka_version: str | None = None
     gateway_bps: float | None = bounded(None, 1000, 1e12)
     system: str | None = None
     cluster: str | None = None
@@ -104,7 +106,7 @@ class KafkaTrial:
             object.__setattr__(self, "broker_settings", settings or None)
         object.__setattr__(self, "broker_sizes", checked_sizes(self.broker_sizes))
         check_declared(self)
-        for name in ("system", "cluster", "path"):
+        for name in ("system", "cluster", "path", "kafka_version"):
             if getattr(self, name) is not None:
                 check_name(f"KafkaTrial {name}", getattr(self, name))
         if self.cluster is not None and self.restarts:
@@ -116,12 +118,12 @@ class KafkaTrial:
     @property
     def restarts(self) -> list[str]:
         """Names of the settings that require a restart of the cluster."""
-        return [name for name in ("broker_settings", "security") if getattr(self, name) is not None]
+        return [name for name in ("broker_settings", "security", "kafka_version") if getattr(self, name) is not None]
 
     @property
     def cluster_settings(self) -> tuple:
-        """Broker settings and security; trials in which they are equal share a running cluster."""
-        return (self.broker_settings, self.security)
+        """Broker settings, security and version; trials in which they are equal share a running cluster."""
+        return (self.broker_settings, self.security, self.kafka_version)
 
     @property
     def rtt_ms(self) -> float | None:
@@ -136,6 +138,7 @@ class KafkaTrial:
         parts += [f"clients in {', '.join(self.client_regions)}"] if self.client_regions else []
         parts += [f"brokers with {name} {value}" for name, value in self.broker_settings or ()]
         parts += [self.security] if self.security else []
+        parts += [f"Kafka {self.kafka_version}"] if self.kafka_version else []
         parts += [f"gateways of {self.gateway_bps / 1e6:g} Mbit/s"] if self.gateway_bps else []
         sizes = (self.broker_sizes,) if isinstance(self.broker_sizes, BrokerSize) else self.broker_sizes or ()
         parts += [f"brokers {', '.join(str(size or 'without limits') for size in sizes)}"] if sizes else []
@@ -209,7 +212,7 @@ class KafkaTrial:
         reconfigure = getattr(source.cluster, "reconfigure", None)
         if reconfigure is not None:
             try:
-                reconfigure(dict(self.broker_settings or ()), self.security)
+                reconfigure(dict(self.broker_settings or ()), self.security, self.kafka_version)
             except LabError as error:
                 raise ExperimentError(f"the settings of the cluster cannot be changed: {error}") from error
         elif asked := self.restarts:
@@ -226,7 +229,7 @@ class KafkaTrial:
         """
         if self.cluster is not None:
             return 0.0
-        settings = (None, None) if before is None else before.cluster_settings
+        settings = (None,) * 3 if before is None else before.cluster_settings
         return 0.0 if self.cluster_settings == settings else RESTART_S
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
@@ -241,7 +244,7 @@ class KafkaTrial:
 
 
 def _decide(sending: Future, answer: bool) -> None:
-    """Notify waiting threads whether the load sends, once."""
+    """Tell waiting threads whether the load sends; only the first call has an effect."""
     if not sending.done():
         sending.set_result(answer)
 

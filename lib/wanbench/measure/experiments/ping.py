@@ -16,7 +16,8 @@ _HEADERS_BYTES = {4: 28, 6: 48}  # by IP version: 8 bytes of ICMP, and 20 of IPv
 _MARGIN_S = 10.0  # added to the longest duration of a ping; then the ping counts as hung
 _WAKES_S = 0.01
 """
-At shorter intervals, ping wakes only when a reply arrives or after this time; it then sends one or all due echoes.
+At shorter intervals, ping wakes only when a reply arrives or after this time. It then sends one due echo, or all due
+echoes with its option ``-l``.
 """
 _SLOWER = 1.1  # below `_WAKES_S` ping counts whole milliseconds, and takes this many times as long as requested
 _TICKS_S = 0.005  # from `_WAKES_S` on, the kernel rounds the interval up by one or two timer ticks: see `expected_s`

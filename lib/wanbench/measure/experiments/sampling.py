@@ -50,7 +50,7 @@ class Sampling(ABC):
         """
         Start sampling, and return what `end` needs.
 
-        As soon as something is started that must be stopped again, the subclass registers it with `ending`.
+        The subclass registers with `ending`, at once, whatever it starts and must stop again.
         """
 
     @abstractmethod

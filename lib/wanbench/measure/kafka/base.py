@@ -1,4 +1,4 @@
-"""Do what our own and external clusters have in common: client commands, topics and administrative requests."""
+"""Define what our own and external clusters have in common: client commands, topics and administrative requests."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

@@ -90,7 +90,7 @@ class Cluster(BaseCluster):
         self._place()
         self.started_in_s: float | None = None
         self._jars, self._clients, self._nodes = None, None, {}
-        self._own = (self.settings, self.security)
+        self._own, self._version = (self.settings, self.security), None
 
     def __enter__(self):
         if self._nodes:
@@ -197,7 +197,7 @@ class Cluster(BaseCluster):
 
     def freeze(self, node_id: int) -> None:
         """
-        Suspend a node's process, like a machine that swaps heavily; raise ClusterError if the node is not running.
+        Suspend a node's process, as if its machine swapped heavily; raise ClusterError if the node is not running.
         """
         self._running(node_id).freeze()
 
@@ -205,12 +205,17 @@ class Cluster(BaseCluster):
         """Resume a suspended node's process."""
         self._node(node_id).thaw()
 
-    def reconfigure(self, settings: Mapping[str, object] | None = None, security: str | Security | None = None) -> bool:
+    def reconfigure(
+        self,
+        settings: Mapping[str, object] | None = None,
+        security: str | Security | None = None,
+        version: str | None = None,
+    ) -> bool:
         """
-        Restart all nodes with other broker settings and security; return False, without a restart, if nothing changes.
+        Restart all nodes with other settings, security or version; return False, without a restart, if nothing changes.
 
         `settings` are added to the cluster's own settings; if a parameter is None, the cluster's own value is restored.
-        Nodes keep their data.
+        Nodes keep their data in the format of the first version, as in a rolling upgrade before its last step.
 
         Raise ParameterError if a setting is malformed or set by the cluster itself; raise ClusterError if the cluster
         is not started or does not serve again, or if Kafka has no such setting.
@@ -219,15 +224,18 @@ class Cluster(BaseCluster):
         own_settings, own_security = self._own
         wanted = {**own_settings, **checked_settings(settings or {})}
         kind = own_security if security is None else chosen_security(security)
-        if wanted == self.settings and kind.kind == self.security.kind:
+        if wanted == self.settings and kind.kind == self.security.kind and version == self._version:
             return False
+        jars = self._jars if version == self._version else Jars(version)
         self._at_each_node(Node.kill)
+        self._jars, self._version = jars, version
         if kind.kind != self.security.kind:
             self._clients.remove()
             self._clients = ClientFiles(self.bootstrap, kind.access())
             self.security = kind
         self.settings = wanted
         for node in self._nodes.values():
+            node.jars = jars
             node.write_settings(self._settings_of(node.placement, node.data_folder))
             node.start()
         self.await_serving(self.start_timeout_s)

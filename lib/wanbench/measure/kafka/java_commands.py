@@ -80,11 +80,12 @@ class Jars:
     """
     Provide Kafka's jars on the lab's hosts; a host that does not see this machine's files gets a copy.
 
-    Raise ClusterError if a jar differs from the pinned one in jars.sha256.
+    `version` is a version of Kafka, by default the one that `make setup` installs. Raise ClusterError if a jar differs
+    from the pinned one in jars.sha256.
     """
 
-    def __init__(self):
-        self._here, self._folders, self._locks = kafka_jars(), {}, {}
+    def __init__(self, version: str | None = None):
+        self._here, self._folders, self._locks = kafka_jars(version), {}, {}
         _check(tuple((jar, jar.stat().st_size, jar.stat().st_mtime_ns) for jar in self._here.glob("*.jar")))
 
     def on(self, host: Host) -> str:
@@ -122,7 +123,7 @@ class Jars:
         host.put(package_file("tools_log4j2.properties"), f"{host.scratch}/tools_log4j2.properties")
         if host.run(["test", "-f", str(sample)], timeout_s=30, ok=None).returncode == 0:
             return str(self._here)
-        folder = f"{host.scratch}/jars"
+        folder = f"{host.scratch}/jars-{self.version}"
         host.run(["mkdir", "-p", folder], timeout_s=30)
         for jar in sorted(self._here.glob("*.jar")):
             host.put(jar, f"{folder}/{jar.name}")
@@ -132,7 +133,8 @@ class Jars:
 @functools.cache
 def _check(jars):
     """Check the hashes of jars, given as (path, size, mtime); the result is cached."""
-    pinned = {name: digest for digest, name in map(str.split, package_file("jars.sha256").read_text().splitlines())}
+    sums = "".join(file.read_text() for file in sorted(Path(__file__).parent.glob("jars*.sha256")))
+    pinned = {name: digest for digest, name in map(str.split, sums.splitlines())}
     for jar, _, _ in jars:
         if jar.name in pinned and sha256(jar) != pinned[jar.name]:
             raise ClusterError(

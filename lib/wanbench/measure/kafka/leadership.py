@@ -41,8 +41,8 @@ def without_leader(view: Sequence[dict], node_id: int) -> Order:
 
 def without_replica(view: Sequence[dict], node_id: int) -> Order:
     """
-    Return the replicas without those of a broker, for partitions with another in-sync replica. With this order, the
-    broker neither leads the partitions nor acknowledges records.
+    Return the order that leaves out a broker's replicas, for partitions with another in-sync replica. With this order,
+    the broker neither leads the partitions nor acknowledges records.
     """
     order: Order = {}
     for topic, row in partitions(view):
@@ -94,7 +94,7 @@ def current_order(view: Sequence[dict], order: Order) -> Order:
 
 
 def save_order(first: Order, view: Sequence[dict], order: Order) -> Order:
-    """Add the current replicas of partitions in `order` to `first` unless it has them; return these entries."""
+    """Add to `first` the partitions in `order` that it lacks, as in `view`; return its entries for all these."""
     return {
         topic: {n: first.setdefault(topic, {}).setdefault(n, replicas) for n, replicas in partitions.items()}
         for topic, partitions in current_order(view, order).items()

@@ -107,7 +107,7 @@ class Node:
         self._properties = f"{self.folder}/server.properties"
         self.settings: Mapping[str, str] = {}
         self.is_up, self.starts = False, 0
-        self._jars, self._heap_mb, self._flags = jars, heap_mb, tuple(flags)
+        self.jars, self._heap_mb, self._flags = jars, heap_mb, tuple(flags)
         self._metrics, self._pauses = metrics and placement.is_broker, pauses
         self._process: Process | None = None
         self._has_folder = False
@@ -116,7 +116,7 @@ class Node:
     def command(self) -> list[str]:
         flags = ["-XX:+ExitOnOutOfMemoryError", f"-XX:ErrorFile={self.folder}/hs_err.log", *self._flags]
         if self._metrics:
-            agent = f"{self._jars.on(self.host)}/{self._jars.agent}"
+            agent = f"{self.jars.on(self.host)}/{self.jars.agent}"
             flags.append(f"-javaagent:{agent}={self.host.address}:{METRICS_PORT}:{self.folder}/jmx_exporter.yaml")
         start = max(1, self.starts)
         if self._pauses:
@@ -215,7 +215,7 @@ class Node:
 
     def _java(self, main_class, arguments, log, heap_mb, flags):
         logging = [f"-Dlog4j2.configurationFile={self.folder}/log4j2.properties", f"-Dwanbench.log={self.folder}/{log}"]
-        jars, flags = self._jars.on(self.host), [*self._jars.archive(self.host), *flags, *logging]
+        jars, flags = self.jars.on(self.host), [*self.jars.archive(self.host), *flags, *logging]
         return java_command(jars, main_class, arguments, heap_mb=heap_mb, flags=flags, temporary=self.folder)
 
     def _ended(self):

@@ -21,7 +21,7 @@ from wanbench.regions import distance_km, light_rtt_ms
 from .base import Lab
 from .local import LocalLab
 
-__all__ = ["CLOUDS", "LABS", "MIN_RTT_MS", "LocalLab", "geodesic_links", "matrix_links"]
+__all__ = ["CLOUDS", "LABS", "MIN_RTT_MS", "LocalLab", "geodesic_links", "matrix_links", "separate_links"]
 
 
 def _rented(clouds: str, *arguments, **options) -> Lab:
@@ -93,7 +93,7 @@ def matrix_links(
         Round-trip times; a table has the columns from_region, to_region and rtt_ms. The delay of each direction is half
         of the value for that direction. If only one direction of a pair has a value, it is used for both.
     jitter_ms : float
-        Jitter of each direction; where this is more than half of the delay, half of the delay.
+        Jitter of each direction; it is reduced to half of the delay where it is larger.
     min_rtt_ms : float
         Minimum round-trip time; it replaces smaller values, such as 0.
     **settings
@@ -119,4 +119,20 @@ def matrix_links(
         check_number(f"rtt_ms of {source} to {target}", value, 0)
         delay_ms = max(float(value), min_rtt_ms) / 2
         links[source, target] = LinkSettings(delay_ms, jitter_ms=min(jitter_ms, delay_ms / 2), **settings)
+    return links
+
+
+def separate_links(settings: Sequence[LinkSettings]) -> dict[tuple[str, str], LinkSettings]:
+    """
+    Make one link per setting, each between two invented regions, with equal settings in both directions.
+
+    Examples
+    --------
+    >>> sorted(separate_links([LinkSettings(10), LinkSettings(20)]))[:2]
+    [('lab:a1', 'lab:b1'), ('lab:a2', 'lab:b2')]
+    """
+    links = {}
+    for number, link in enumerate(settings, start=1):
+        ends = f"lab:a{number}", f"lab:b{number}"
+        links |= {ends: link, ends[::-1]: link}
     return links

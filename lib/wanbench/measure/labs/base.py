@@ -87,7 +87,7 @@ class Process(ABC):
 
     @abstractmethod
     def is_running(self) -> bool:
-        """Whether the command has not ended yet."""
+        """Return whether the command still runs."""
 
     @abstractmethod
     def printed(self, start: int = 0) -> bytes:

@@ -189,7 +189,7 @@ class LocalLab(Lab):
 
     @property
     def refused(self) -> dict[str, str]:
-        """The sysctls that the kernel refused while the lab is open, with the reasons."""
+        """The sysctls that the kernel refused, with the reasons, while the lab is open; otherwise empty."""
         return self._opened.get("refused", {})
 
     def start_in(self, region: str, command: Sequence[str]) -> EnteredProcess:

@@ -121,7 +121,7 @@ class EnteredProcess(PolledProcess):
         self._front.wait()
 
     def _signal(self, number):
-        """Signal the command's process group; return False if the program in front has no child (yet)."""
+        """Signal the command's process group; return False if the program that runs the command has no child (yet)."""
         front = self._front.pid
         try:
             children = Path(f"/proc/{front}/task/{front}/children").read_text().split()

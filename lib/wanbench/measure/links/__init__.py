@@ -93,8 +93,9 @@ class LinkSettings:
     mean_loss_burst : float or None
         Mean number of packets in a row that are lost, 1 or more. With None, losses are independent, and the mean is 1 /
         (1 - `loss`). Bursts are those of Gilbert's model (Gilbert 1960; Elliott 1963 generalises it; parameters as in
-        Hasslinger & Hohlfeld 2008): a packet is lost in the bad state only, after each packet the bad state ends with
-        probability r = 1 / `mean_loss_burst`, and the good one with p = r `loss` / (1 - `loss`), which cannot exceed 1.
+        Hasslinger & Hohlfeld 2008): packets are lost in the bad state only. After each packet the bad state ends with
+        probability r = 1 / `mean_loss_burst`, and the good state with p = r `loss` / (1 - `loss`), which cannot exceed
+        1.
     queue_packets : int or None
         Maximum number of queued packets, in addition to `queue_bytes`.
     codel_target_ms, codel_interval_ms : float or None

@@ -26,7 +26,7 @@ class Bottleneck:
         self.bytes_per_s, self.queue_bytes, self.free_at = None, math.inf, 0.0
 
     def set(self, rate_bps: float | None, queue_bytes: int | None, now: float) -> None:
-        """Set the rate and the queue (None means no limit). Packets that are queued already leave at the new rate."""
+        """Set the rate and the queue (None means no limit). Packets already in the queue leave at the new rate."""
         backlog_bytes = self.backlog_bytes(now)
         self.bytes_per_s = None if rate_bps is None else rate_bps / 8
         self.queue_bytes = math.inf if queue_bytes is None else queue_bytes
@@ -228,7 +228,7 @@ class Link:
     def accept(self, packet: bytes, now: float):
         """
         Accept a packet; return a list of what will arrive, as (time of arrival, packets on the wire, bytes, packet). An
-        entry of no packets is a request to call `wake` at that time with its last member.
+        entry with 0 packets asks the caller to call `wake` with its time and its last member.
 
         An idle link accepts a packet of any size; otherwise a packet that does not fit into the queue is dropped. A
         super-packet arrives in pieces if some of its segments are dropped, or if it takes longer than a millisecond to
@@ -306,7 +306,7 @@ class Link:
             self.bytes_queue_dropped += size
 
     def wake(self, at: float, steps: Iterator | None = None) -> list:
-        """Take the next step of the schedule, or end the transmission of a packet and begin that of the next."""
+        """Take the next step of the schedule, or end the transmission of a packet and begin to send the next packet."""
         if steps is not None:
             if steps is not self._steps:
                 return []
@@ -325,7 +325,7 @@ class Link:
         return arriving + self._send_next(at)
 
     def _send_next(self, at):
-        """Begin to send what is next in the queue: at most a millisecond of one packet's segments, all lost or none."""
+        """Begin to send segments of the next packet, for at most a millisecond; all of them are lost, or none."""
         bottleneck, self._sending = self._own_bottleneck, None
         while self._queue:
             head = self._queue[0]
@@ -360,7 +360,7 @@ class Link:
         """
         Draw the number of packets before the next loss; `delivered` is the probability that the next packet arrives.
 
-        If it arrives, a number of packets with a geometric distribution follow: until the good state ends.
+        If it arrives, the length in packets of the good state that follows has a geometric distribution.
         """
         if self._loss <= 0:
             return math.inf

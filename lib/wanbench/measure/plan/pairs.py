@@ -286,8 +286,8 @@ def _levelled(colours, batch):
     """
     Spread the pairs over enough colours that no colour has more than `batch` pairs.
 
-    Of two colours of different sizes, some alternating path has one more pair of the larger colour than of the smaller.
-    Exchanging the colours of this path moves one pair from the larger to the smaller.
+    For two colours with unequal numbers of pairs, some path that alternates between them has one more pair of the more
+    frequent colour. Exchanging the colours along this path moves one pair to the less frequent colour.
     """
     n_pairs = sum(map(len, colours))
     n_colours = max(len(colours), -(-n_pairs // batch))

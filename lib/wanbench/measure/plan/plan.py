@@ -96,8 +96,8 @@ class Plan:
 
     def slots_s(self) -> list[float]:
         """
-        Return the expected time of each round in seconds, which is that of its longest test. The experiments of a test
-        run one after another.
+        Return the expected time of each round in seconds: the time of its longest test. The experiments of a test run
+        one after another.
         """
         rate_bps = self.rate_bps
         return [
@@ -232,7 +232,7 @@ def make_plan(
     rtts, ordinal = expected_rtts(selected, rtt_ms), count(1)
     return Plan(
         rounds=tuple(
-            tuple(Test(_test_id(next(ordinal), *p), number, *p, rtts[p]) for p in group)
+            tuple(Test(test_id(next(ordinal), *p), number, *p, rtts[p]) for p in group)
             for number, group in enumerate(rounds(selected, seed=seed, batch=batch), start=1)
         ),
         experiments=tuple(experiments),
@@ -243,7 +243,8 @@ def make_plan(
     )
 
 
-def _test_id(ordinal: int, from_region: str, to_region: str) -> str:
+def test_id(ordinal: int, from_region: str, to_region: str) -> str:
+    """Return the `id` of a test; see `Test`."""
     return f"{ordinal:04d}-{from_region}-{to_region}".replace(":", ".")
 
 
@@ -290,7 +291,7 @@ def make_trials(
             raise ParameterError(f"{trial!r} is not a trial with a setting and at least one experiment.")
     rounds = []
     for ordinal, trial in enumerate(trials, start=1):
-        name = _test_id(ordinal, from_region, to_region)
+        name = test_id(ordinal, from_region, to_region)
         rtt_ms = getattr(trial.experiments[0], "rtt_ms", None) or 0.0
         test = Test(name, ordinal, from_region, to_region, rtt_ms, trial.setting, trial.block, tuple(trial.experiments))
         rounds.append((test,))

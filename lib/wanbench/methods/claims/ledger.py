@@ -234,8 +234,8 @@ class Audit(Result):
         """
         Set the verdict of a re-run on a claim, and add text to its working.
 
-        If several quantities test a claim, it is reproduced if all of them reproduce it, and not reproduced if any of
-        them does not reproduce it.
+        If several quantities test a claim, it is reproduced if all of them reproduce it, not reproduced if any of them
+        is "not reproduced", and otherwise undecided.
 
         estimate: Shown as the recomputed value of a claimed number.
         """

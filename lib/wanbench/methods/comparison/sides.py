@@ -120,8 +120,8 @@ def measured(a: Side, b: Side) -> tuple[pd.DataFrame, tuple[str, ...]]:
 
     The values have columns `side` (0 or 1), `quantity`, `unit`, `key` (an ordered pair of regions or a setting),
     `first`, `second` (the regions of the key; for trials, both are the setting), `run_id`, `block`, `value`, `variance`
-    (of its logarithm, from the scatter within a series of pings; NaN if unknown) and `freedom` (degrees of, of the
-    variance).
+    (of the value's logarithm, from the scatter within a series of pings; NaN if unknown) and `freedom` (the variance's
+    degrees of freedom).
 
     Raises ParameterError: one side has Kafka trials and the other surveys pairs, or nothing can be compared.
     """
@@ -171,7 +171,7 @@ def scatter(rtts: pd.Series) -> tuple[float, float]:
     """
     if len(rtts) < series.MIN_VALUES:
         return np.nan, np.nan
-    effective = series.fit_series(rtts.to_numpy()).effective_n
+    effective = series.effective_n(len(rtts), series.fit_autoregression(rtts.to_numpy(float), np.random.default_rng(0)))
     return MEDIAN_OVER_MEAN * rtts.var() / effective / rtts.mean() ** 2, effective - 1
 
 

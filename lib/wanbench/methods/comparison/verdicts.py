@@ -11,7 +11,7 @@ summary over its keys. Values of one series, pair or block are not independent, 
 - the spread of log ratios over pairs if each pair was measured once: a median absolute deviation, hardly affected by
   pairs that did change, and the scatter of each pair's pings. The summary allows for shared regions (`dyadic`).
 
-All intervals of a comparison hold together (Bonferroni): equal sides give a wrong verdict, and a wrong exit code, in at
+All intervals of a comparison hold at once (Bonferroni): equal sides give a wrong verdict, and a wrong exit code, in at
 most 5 of 100 cases, whatever the dependence between pairs. Holm's method (1979) has the same first step, and so the
 same exit codes; Benjamini & Hochberg's method limits only the share of wrong verdicts. Summaries share one half of
 `ALPHA`, and all keys the other half, so that hundreds of pairs do not hide what the summary shows.
@@ -134,7 +134,7 @@ class Changes(RowsResult):
             figure,
             name="changes",
             title="What changed, largest first",
-            subtitle=f"B over A, with intervals that hold together. Grey: the margin of {percent(self.margin)}.{more}",
+            subtitle=f"B over A, with simultaneous intervals. Grey: the margin of {percent(self.margin)}.{more}",
             alt=f"Ratios of B to A. {self.sentence}",
             caption=self.sentence,
             table=self.rows,
@@ -267,7 +267,7 @@ def _over_keys(keys: pd.DataFrame, shift: np.ndarray) -> tuple[float, float, str
 
 
 def _once(part: pd.DataFrame, keys: pd.DataFrame, shift: np.ndarray) -> tuple:
-    """Do as `_replicated`, for keys measured once per side: the scatter over pairs stands for that over runs."""
+    """Return what `_replicated` does, for keys measured once per side: scatter over pairs replaces that over runs."""
     summary = _over_keys(keys, shift)
     if np.isnan(summary[0]):
         return summary, nan, nan, "once on each side"

@@ -181,9 +181,9 @@ class Deployment:
     """
     The inputs of a cluster's cost. An input is a number, (low, value, high), an Estimate, or a price (`price`).
 
-    brokers, instance_usd_per_hour: Number of instances, and the price of an instance. messages_per_s, message_bytes:
-    The mean rate of the whole cluster, and the payload of a message before compression. region_bytes_per_message,
-    region_usd_per_gb: Bytes sent between regions per message, over all links and both
+    brokers, instance_usd_per_hour: Number of instances, and the price of an instance.
+    messages_per_s, message_bytes: The mean rate of the whole cluster, and the payload of a message before compression.
+    region_bytes_per_message, region_usd_per_gb: Bytes sent between regions per message, over all links and both
         directions, and the price of 10^9 bytes; default 0, for a cluster in one region.
     disks, disk_gb, disk_usd_per_gb_month: Number of disks, size of a disk, and price.
     hours_per_month: Divisor of monthly prices.

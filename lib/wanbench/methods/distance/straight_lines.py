@@ -194,7 +194,7 @@ def throughput_line(sample: Sample, **options) -> ThroughputFit:
         factor=slope.transformed(
             lambda b: 10**b,
             quantity="throughput factor per 1,000 km",
-            claim="1,000 km more multiply throughput by {}",
+            claim="Each further 1,000 km multiplies throughput by {}",
             unit="",
         ),
         half_distance=half_distance(slope),
@@ -205,7 +205,7 @@ def throughput_line(sample: Sample, **options) -> ThroughputFit:
     )
 
 
-def half_distance(slope: Estimate, quantity: str = "distance that halves throughput") -> Estimate:
+def half_distance(slope: Estimate) -> Estimate:
     """
     Compute the distance that halves throughput, in km: log10(2) / -slope.
 
@@ -216,7 +216,7 @@ def half_distance(slope: Estimate, quantity: str = "distance that halves through
     """
     half = slope.transformed(
         lambda b: THOUSAND_KM * log10(2) / -b if b < 0 else inf,
-        quantity=quantity,
+        quantity="distance that halves throughput",
         claim="Throughput halves every {} of distance",
         unit="km",
         note="log10(2) / -slope",

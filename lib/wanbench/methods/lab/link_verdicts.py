@@ -144,7 +144,7 @@ def loss(echoes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
         requests = link_both_ways(links, key)
         sent = group[~group.duplicate.astype(bool)]
         n, lost = len(sent), int(sent.lost.sum())
-        row = row_of(key, "loss", "fraction", LEVEL, f"requested loss inside the {percent(LEVEL)} interval", n)
+        row = row_of(key, "loss", "fraction", LEVEL, f"requested value inside the {percent(LEVEL)} interval", n)
         if requests is not None and n:
             there, back = (float(link.loss) for link in requests)
             requested = 1 - (1 - there) * (1 - back)
@@ -168,7 +168,7 @@ def rate(transfers: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
         link = link_of(links, key)
         if link is not None and pd.isna(link.rate_bps):
             continue
-        values = np.array([_wire_bps(row) for row in group.itertuples(index=False)])
+        values = np.array([wire_bps(row) for row in group.itertuples(index=False)])
         values = values[~np.isnan(values)]
         row = row_of(key, "rate", "bit/s", LEVEL, percent(RATE_SHARE), len(values))
         if link is not None and len(values):
@@ -180,7 +180,7 @@ def rate(transfers: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     return Verdicts.of(rows)
 
 
-def _wire_bps(row) -> float:
+def wire_bps(row) -> float:
     """Compute the throughput of a transfer, headers included; NaN if the payload per packet is unknown."""
     udp = row.protocol == "UDP"
     payload = row.block_bytes if udp else row.mss_bytes

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import isnan, nan
+from textwrap import wrap
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from wanbench.checks import check_columns
 from wanbench.errors import MissingDataError, ParameterError
@@ -35,6 +35,7 @@ NAMES = {
     "loss-from-throughput": "packet loss estimated from throughput",
     "burst": "packets lost in a row",
     "wait": "wait in a queue with CoDel",
+    "drop-law": "drops by CoDel",
     "ecn": "segments lost where packets are marked",
     "delay": "one-way delay of a link that changes",
     "mtu": "largest packet",
@@ -44,16 +45,10 @@ NAMES = {
 OF_A_RUN = ("window", "capacity")  # Quantities with one number for all links of a run
 METHOD = "requested settings against what was measured, per link"
 ASSUMPTION = "The hosts' clocks and tools are more accurate than the limit"
-PANELS = {
-    # quantity: (panel title, what the x axis is, factor of the error, factor of the request, relative error?)
-    "rtt": ("RTT: error (ms)", "requested (ms)", 1.0, 1.0, False),
-    "rate": ("Rate: error (%)", "requested (Mbit/s)", 100.0, 1e-6, True),
-    "loss": ("Loss: error (points)", "requested (%)", 100.0, 100.0, False),
-    "jitter": ("Jitter: error (ms)", "requested (ms)", 1.0, 1.0, False),
-    "cut": ("Cut: last packet after (ms)", "cut number", 1.0, 1.0, False),
-}
-PANEL_COLUMNS = 3
-PANEL_TICKS = 6  # With more labels on a log axis, they overlap in a panel as wide as a third of the page
+TINY = 1e-12  # Where no error is allowed, any error is far outside.
+LISTED = 5  # Quantities that the answer names: a longer list would not be read.
+MOST_DRAWN = 1.5  # The figure draws errors that exceed their limit by more than half here.
+LABEL_CHARACTERS, ROW_PX = 48, 40  # A label that takes a third of the figure, and the height of two lines.
 MARKS = {WITHIN: (theme.WITHIN, "circle"), OUTSIDE: (theme.OUTSIDE, "x"), UNKNOWN: (theme.UNKNOWN, "circle-open")}
 
 
@@ -84,18 +79,26 @@ class Verdicts(RowsResult):
 
     @property
     def sentence(self) -> str:
-        return " ".join(finding.sentence for finding in self.findings()) or "No link was judged."
+        sentences, rest = [one.sentence for one in self.findings()], self.summary()[LISTED:]
+        if len(rest):
+            n = rest.n_links.sum() - rest.n_unknown.sum()
+            within = f"{rest.n_within.sum():,} are within their limits"
+            others = f"Of {count(int(n), 'check')} of the other {len(rest)} quantities, {within}."
+            sentences = [*sentences[:LISTED], others]
+        return "\n".join(sentences) or "No link was judged."
 
     def summary(self) -> pd.DataFrame:
         """
-        Return a row per quantity: the number of links within, outside and unknown, the limit, and the worst link.
+        Return a row per quantity, the worst first: the number of links within, outside and unknown, the limit, and the
+        worst link.
 
-        The worst link has the largest error relative to the allowed error.
+        The worst link has the largest error relative to the allowed error, and so has the worst of the quantities with
+        the same share of links outside.
         """
         rows = []
         for measured, group in self.rows.groupby("quantity", sort=False):
             verdicts = group.verdict.value_counts()
-            used = (group.error / group.allowed.where(group.allowed > 0, 1.0)).abs()
+            used = used_limits(group).abs()
             row = {"quantity": measured, "unit": group.unit.iloc[0], "n_links": len(group)}
             row |= {f"n_{name}": int(verdicts.get(name, 0)) for name in (WITHIN, OUTSIDE, UNKNOWN)}
             row |= {"worst_error": nan, "worst_requested": nan, "worst_link": ""}
@@ -103,8 +106,9 @@ class Verdicts(RowsResult):
                 worst = group.loc[used.idxmax()]
                 row |= {"worst_error": float(worst.error), "worst_requested": float(worst.requested)}
                 row["worst_link"] = f"{worst.from_region} to {worst.to_region}"
-            rows.append(row | {"limit": "; ".join(group.limit.unique()), "level": float(group.level.min())})
-        return pd.DataFrame(rows)
+            row |= {"limit": "; ".join(group.limit.unique()), "level": float(group.level.min())}
+            rows.append((-row["n_outside"] / len(group), -np.nan_to_num(used.max()), row))
+        return pd.DataFrame([row for *_, row in sorted(rows, key=lambda one: one[:2])])
 
     def findings(self, page: str = "") -> list[Finding]:
         """Return a finding per quantity, with a name such as "calibration-rtt": how many links are within the limit."""
@@ -130,45 +134,58 @@ class Verdicts(RowsResult):
         return pd.DataFrame(rows)
 
     def figure(self) -> go.Figure:
-        """
-        Draw the error of each link against its request, in a panel per quantity, with intervals and the band of allowed
-        errors.
-        """
-        rows = self.rows
-        names = [name for name in PANELS if (rows.quantity == name).any()]
-        if not names:
-            raise ParameterError(f"the verdicts have none of the quantities {', '.join(PANELS)}")
-        columns = min(PANEL_COLUMNS, len(names))
-        n_rows = -(-len(names) // columns)
-        titles = [PANELS[name][0] for name in names]
-        figure = make_subplots(n_rows, columns, subplot_titles=titles, vertical_spacing=0.26, horizontal_spacing=0.08)
-        shown = set()
-        for place, name in enumerate(names):
-            at = {"row": place // columns + 1, "col": place % columns + 1}
-            _panel(figure, rows[rows.quantity == name], name, at, shown)
-        figure.update_annotations(font_size=13)
-        figure.update_layout(legend=theme.LEGEND_ON_TOP)
-        counts = "; ".join(
-            f"{row.quantity} {row.n_within:,} of {row.n_links - row.n_unknown:,} within the limit"
-            for row in self.summary().itertuples(index=False)
+        """Draw the error of each link, as a share of what is allowed, in a row per quantity with the worst on top."""
+        summed = self.summary()
+        if summed.empty:
+            raise ParameterError("there are no verdicts to draw")
+        names = [f"{NAMES.get(row.quantity, row.quantity)} ({row.limit})" for row in summed.itertuples()]
+        labels = [
+            "<br>".join(map(theme.plain, wrap(name.replace(" %", "\u00a0%"), LABEL_CHARACTERS))) for name in names
+        ]
+        rows = self.rows.assign(used=used_limits(self.rows).clip(-MOST_DRAWN, MOST_DRAWN)).dropna(subset="used")
+        places = dict(zip(summed.quantity, range(len(summed)), strict=True))
+        y = rows.quantity.map(places) + rows.groupby("quantity").cumcount() % 5 * 0.12 - 0.24
+        figure = go.Figure()
+        primitives.band(figure, [-1, 1], [-0.5, -0.5], [len(summed) - 0.5, len(summed) - 0.5])
+        for verdict, (colour, symbol) in MARKS.items():
+            part = rows[rows.verdict == verdict]
+            texts = [
+                f"{theme.plain(row.from_region)} to {theme.plain(row.to_region)}<br>requested "
+                f"{quantity(row.requested, row.unit)}, delivered {quantity(row.delivered, row.unit)}"
+                for row in part.itertuples()
+            ]
+            marker = {"color": colour, "symbol": symbol, "size": 7}
+            about = {"name": verdict, "text": texts, "hovertemplate": "%{text}<extra></extra>"}
+            if texts:
+                figure.add_scatter(x=part.used, y=y[part.index], mode="markers", marker=marker, **about)
+        primitives.label_rows(figure, labels)
+        figure.update_xaxes(
+            title="error, as a share of the largest allowed", range=[-1.1 * MOST_DRAWN, 1.1 * MOST_DRAWN]
         )
-        good, judged = int((rows.verdict == WITHIN).sum()), int((rows.verdict != UNKNOWN).sum())
-        level = rows.level[rows.level.notna()]
-        bars = f" Bars: {percent(level.iloc[0])} intervals." if len(level) else ""
-        limits = {name: "; ".join(rows.limit[rows.quantity == name].unique()) for name in names}
-        limits = ", ".join(f"{PANELS[name][0].partition(':')[0]} {limits[name]}" for name in names if name != "loss")
+        figure.update_layout(legend=theme.LEGEND_ON_TOP, height=160 + ROW_PX * len(summed))
+        good, judged = int((self.rows.verdict == WITHIN).sum()), int((self.rows.verdict != UNKNOWN).sum())
+        counts = "; ".join(
+            f"{row.quantity} {row.n_within:,} of {row.n_links - row.n_unknown:,}" for row in summed.itertuples()
+        )
         return theme.finish(
             figure,
             name="requested-against-delivered",
             title=f"{good:,} of {count(judged, 'check')} of links {'is' if good == 1 else 'are'} within the limit",
-            subtitle="One point per link: delivered minus requested value. Shaded: the allowed error "
-            f"({limits}).{bars}",
-            alt=f"Errors of emulated links against what was requested: {counts}.",
-            caption=f"What the links delivered, minus what was requested ({counts}). "
-            "Loss has no band: a link is within the limit if its interval contains an error of zero.",
-            table=rows,
-            headroom_px=theme.PANEL_TITLES_PX,
+            subtitle="One point per link: delivered minus requested value, divided by the limit in brackets. Shaded: "
+            f"within. Errors beyond {MOST_DRAWN:g} are drawn there. If the limit is an interval, it ends at 1.",
+            alt=f"Errors of emulated links against what was requested, by quantity. Links within the limit: {counts}.",
+            caption=f"What links delivered, minus what was requested. Links within the limit: {counts}.",
+            table=self.rows,
         )
+
+
+def used_limits(rows: pd.DataFrame) -> pd.Series:
+    """
+    Return the error of each row of verdicts as a share of the largest allowed error, or of the distance from the
+    delivered value to the end of its interval, where the request must lie in the interval.
+    """
+    to_end = (rows.high - rows.delivered).where(rows.error < 0, rows.delivered - rows.low)
+    return rows.error / rows.allowed.fillna(to_end).clip(lower=TINY)
 
 
 def _finding(row, page: str) -> Finding:
@@ -269,55 +286,3 @@ def or_unknown(row: dict, request, reason: str) -> dict:
     if row["verdict"] == UNKNOWN and not row["note"]:
         row["note"] = "the tables do not say what was requested" if request is None else reason
     return row
-
-
-def _panel(figure: go.Figure, part: pd.DataFrame, name: str, at: dict, shown: set) -> None:
-    _, x_title, factor, request_factor, relative = PANELS[name]
-    part = part[part.delivered.notna()].sort_values(["requested", "from_region", "to_region"])
-    divisor = part.requested if relative else 1.0
-    x = part.requested * request_factor
-    if name == "cut":
-        x = pd.Series(np.arange(1, len(part) + 1), index=part.index)
-    error, allowed = part.error / divisor * factor, part.allowed / divisor * factor
-    low, high = ((part[end] - part.requested) / divisor * factor for end in ("low", "high"))
-    if allowed.notna().any():
-        _band(figure, x, allowed, at, one_sided=name == "cut")
-    for verdict, (colour, symbol) in MARKS.items():
-        chosen = part.verdict == verdict
-        if not chosen.any():
-            continue
-        primitives.interval_points(
-            figure,
-            x[chosen],
-            error[chosen],
-            low[chosen],
-            high[chosen],
-            marker={"color": colour, "symbol": symbol, "size": 7},
-            bar={"thickness": 1, "width": 0},
-            vertical=True,
-            name=verdict,
-            legendgroup=verdict,
-            showlegend=verdict not in shown,
-            text=[theme.plain(f"{row.from_region} to {row.to_region}") for row in part[chosen].itertuples()],
-            hovertemplate="%{text}<br>requested %{x:.4g}<br>error %{y:.3g}<extra></extra>",
-            **at,
-        )
-        shown.add(verdict)
-    figure.update_xaxes(title=x_title, **at)
-    if name == "cut":
-        figure.update_xaxes(dtick=max(1, len(part) // 8), **at)
-    elif len(x) and x.min() > 0 and x.max() / x.min() > 20:
-        title = x_title.replace(")", ", log axis)")
-        figure.update_xaxes(title=title, **theme.log_axis(x, "", PANEL_TICKS), **at)
-    figure.update_yaxes(zeroline=True, zerolinecolor=theme.MUTED, **at)
-
-
-def _band(figure: go.Figure, x: pd.Series, allowed: pd.Series, at: dict, *, one_sided: bool) -> None:
-    """Draw the allowed error over the requests as a shaded area."""
-    edges = pd.DataFrame({"x": x, "allowed": allowed}).dropna().drop_duplicates("x").sort_values("x")
-    left, right = edges.x.iloc[0], edges.x.iloc[-1]
-    if left == right or one_sided:
-        pad = 0.5 if one_sided else 0.05 * max(abs(left), 1.0)
-        edges = pd.DataFrame({"x": [left - pad, right + pad], "allowed": edges.allowed.iloc[0]})
-    lower = edges.allowed * (0.0 if one_sided else -1.0)
-    primitives.band(figure, edges.x, lower, edges.allowed, **at)

@@ -121,7 +121,7 @@ def _simulated(sizes: dict[int, tuple[float, float]] | None, n_units: int) -> tu
 
 
 def _nearest(sizes: dict[int, tuple[float, float]] | None, n_regions: int) -> tuple[int, tuple[float, float]]:
-    """Do as `_simulated`, but take the nearest number of regions: for a coverage that falls as regions are added."""
+    """Return what `_simulated` does, but for the nearest number of regions: for a coverage that falls with regions."""
     sizes = sizes or {n_regions: BAND}
     size = min(sizes, key=lambda n: abs(log(n / n_regions)))
     return size, sizes[size]

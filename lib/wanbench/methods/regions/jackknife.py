@@ -220,7 +220,7 @@ class LeaveOut:
     lost: np.ndarray
 
     def determined(self, combination) -> np.ndarray:
-        """Return whether combinations (..., k) of coefficients stay determined without any single region."""
+        """Return whether combinations (..., k) of coefficients are determined, whichever single region is left out."""
         moved = np.einsum("gab,...b->...ga", self.lost, np.asarray(combination, dtype=float))
         return np.abs(moved).max(axis=(-2, -1)) < LOST
 
@@ -260,7 +260,7 @@ class LeaveOut:
 
 
 def leave_out(sums: Sums, components: Components) -> LeaveOut:
-    """Fit without each region in turn; of equally good solutions, take that with the smallest norm."""
+    """Fit without each region in turn; of equally good solutions, take the one with the smallest norm."""
     G, k = sums.n_regions, sums.k
     inverse = np.linalg.inv(sums.total_outer)
     largest = np.abs(sums.total_outer).max()

@@ -125,7 +125,7 @@ def _interval(r: float, variance: float, left: LeaveOut, level: float) -> Interv
 
 
 def _parts(sums: np.ndarray):
-    """Compute the slope of y on x, the variance of x, and that of y about the line, from `sums` (..., 6)."""
+    """Compute the slope of y on x, the variance of x, and the variance of y about the line, from `sums` (..., 6)."""
     slope, xx, xy, yy = slope_and_squares(sums)
     n = sums[..., 0]
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -161,7 +161,7 @@ class Moran:
         return (
             f"effects of nearby places are correlated (Moran's I {number(self.i, 2)}, where {number(self.expected, 2)} "
             f"is expected without correlation; {p_value(self.p)}), so intervals may be too narrow. "
-            f"cluster={NEIGHBOURS_KM:g} would count places within {NEIGHBOURS_KM:,g} km as one",
+            f"The option cluster={NEIGHBOURS_KM:g} counts places within {NEIGHBOURS_KM:,g} km as one",
         )
 
 

@@ -156,7 +156,8 @@ def median_of(values: Sequence[float], censored: Sequence[bool] = (), *, level: 
     level 1 - 2^(1 - n): 75 % for three episodes.
 
     values: One per episode, in seconds unless `unit` says otherwise; NaN is left out, with a caution.
-    censored: Whether each value is a lower bound; the true value may then be that bound, or above all other values.
+    censored: Whether each value is a lower bound. The true value may then be as low as the bound, or above all other
+        values; the interval allows for both.
     level: Requested level of the interval.
     **about: Fields `quantity`, `claim` and `unit` of the Estimate.
     """
@@ -210,7 +211,8 @@ def share_of(hits: int, n: int, *, level: float = 0.95, unit_name: str = "episod
     """
     Estimate the share of hits among n, with its exact interval; without hits, the interval is from 0 to `upper_bound`.
 
-    unit_name: Name of what n counts, such as "episode". **about: Further fields of `Estimate`.
+    unit_name: Name of what n counts, such as "episode".
+    **about: Further fields of `Estimate`.
     """
     check_number("n", n, 0, whole=True)
     check_number("hits", hits, 0, n, whole=True)
@@ -228,7 +230,8 @@ def mean_of(values, level: float, *, unit_name: str = "trial", **about) -> Estim
     """
     Estimate the mean of independent, nearly normal values by Student's t; a single value has no interval.
 
-    unit_name: What a value stands for, such as "trial". **about: Further fields of `Estimate`.
+    unit_name: What a value stands for, such as "trial".
+    **about: Further fields of `Estimate`.
     """
     values = np.asarray(values, dtype=float)
     mean, half = float(values.mean()), half_width(values, level)

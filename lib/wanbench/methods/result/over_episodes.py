@@ -60,7 +60,7 @@ class OverEpisodes(RowsResult):
         if level < self.level:
             low, asked = percent(level), percent(self.level)
             notes.append(
-                f"there are few episodes, so intervals from the smallest to the largest value have the level {low}, "
+                f"with so few episodes, an interval runs from the smallest to the largest value; its level is {low}, "
                 f"not {asked}"
             )
         flags = [f"{name}_censored" for name in self.QUANTITIES if f"{name}_censored" in self.rows]
@@ -68,8 +68,8 @@ class OverEpisodes(RowsResult):
         if len(flags) and ended.any():
             names = ", ".join(f"“{name}”" for name in dict.fromkeys(self.rows[self.BY][ended]))
             notes.append(
-                "an outage that had not ended when its fault was healed counts with the time until then, so its "
-                f"duration is a lower bound; this applies to some outages of {names}"
+                "an outage that lasted until its fault was healed counts only up to that time, so its duration is a "
+                f"lower bound; this applies to some outages of {names}"
             )
         return tuple(notes)
 

@@ -13,7 +13,7 @@ quantile. There is no upper end if one burst contains too many of the records be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf, isfinite, nan
@@ -22,7 +22,7 @@ import numpy as np
 from hdrh.histogram import HdrHistogram
 from scipy import stats
 
-from wanbench.checks import check_level, check_resamples, refusal
+from wanbench.checks import check_level, refusal
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number
 from wanbench.methods.result import Estimate, Interval
@@ -45,7 +45,8 @@ BURST_P = 1e-3
 @dataclass(frozen=True)
 class Parts:
     """
-    A sample divided into stretches of time; differences between stretches show how dependent the records are.
+    A sample divided into stretches of time; the differences between stretches show how strongly records depend on each
+    other.
 
     run: The number of each stretch's run, from 0; stretches are in order of run and time.
     sizes: The number of records in each stretch.
@@ -167,8 +168,6 @@ LARGE_BURST = 0.1  # A burst is large if it holds at least this share of the rec
 RATIO_OF_SHARES = 1.5  # Ratio of the shares beyond two successive latencies at which the design effect is taken.
 # The design effect is taken at latencies with at least this many records beyond; a single record cannot show bursts.
 FEW_BEYOND = 5
-MAX_CELLS = 10_000_000  # Maximum number of resampled values of a bootstrap; more would take seconds per quantile.
-MIN_RESAMPLES = 200  # Fewer resamples give no useful percentiles at the level 95 %.
 NEARLY_ALL = 0.99  # The effective number is mentioned only if it is below this share of n.
 METHOD = "order statistics (Hahn & Meeker 1991, section 5.2)"
 EFFECTIVE = (
@@ -176,7 +175,6 @@ EFFECTIVE = (
     "below varies between {}"
 )
 NAIVE = "order statistics of independent values"
-BOOTSTRAP = "stationary bootstrap (Politis & Romano 1994), percentiles"
 ASSUMPTIONS = {
     "runs": "The runs are independent of each other and represent further runs",
     "stretches of time": "The run is stationary, and long enough to contain every kind of burst; "
@@ -195,7 +193,6 @@ class Tail:
     n_lost: Number of records that never arrived.
     parts: The sample in stretches of time; None if the dependence of the values is unknown.
     resolution_ms: Largest error of a value due to clock or histogram, by which both ends of intervals are widened.
-    runs: The values of each run in order of time, infinite if lost; empty if single values are unknown.
     n_cut: Number of records cut as warm-up.
     cautions: Warnings to read before quoting a quantile.
     """
@@ -206,7 +203,6 @@ class Tail:
     n_lost: int = 0
     parts: Parts | None = None
     resolution_ms: float = 0.0
-    runs: tuple[np.ndarray, ...] = ()
     n_cut: int = 0
     cautions: tuple[str, ...] = ()
 
@@ -290,25 +286,20 @@ class Tail:
             if end is None or not 1 <= beyond < self.n or (end < self.n - beyond) is upper:
                 return end
 
-    def estimate(self, q: float, *, level: float = 0.95, resamples: int = 1_000, seed: int = 0) -> Estimate:
+    def estimate(self, q: float, *, level: float = 0.95) -> Estimate:
         """
         Estimate a quantile, with its intervals.
 
         The standard error is Woodruff's (1952): the width of the interval over the width of a standard normal one.
 
-        resamples, seed: Number of resamples and seed of the bootstrap, whose interval is shown for comparison.
-
         Raises ParameterError: there is no record, or the quantile or the level is not between 0 and 1.
         """
         q, level = order.check_quantile(q), check_level(level)
-        check_resamples(resamples, seed)
         if not self.n:
             raise ParameterError(f"{self.name} has no record.")
         value, effective_n = self.quantile(q), self.effective_n(q, level)
         low, high = self.interval(q, level)
         kind = self.parts.kind if self.parts is not None else ""
-        in_order = bool(self.runs) and isfinite(value)
-        drawn = _bootstrap(self.runs, q, level, resamples, seed) if in_order else None
         width = high - low
         quantity = f"{order.name(q)} of latency, {self.name}"
         claim = f"{order.name(q)[1:]} % of the records of {self.name} took at most {{}}"
@@ -316,7 +307,6 @@ class Tail:
         how = (EFFECTIVE.format(kind) if kind else METHOD, ASSUMPTIONS[kind], _basis(self, q, kind, effective_n))
         about = {"level": level}
         about["naive"] = Interval(NAIVE, *self.independent_interval(q, level)) if kind else Interval(NAIVE)
-        about["others"] = (Interval(BOOTSTRAP, *drawn),) if drawn else ()
         about["warnings"] = (*self._interval_cautions(q, level, effective_n, high), *self.cautions)
         about["standard_error"] = width / (2 * stats.norm.ppf((1 + level) / 2)) if isfinite(width) else nan
         return Estimate(quantity, claim, *numbers, "ms", self.n, *how, **about)
@@ -324,7 +314,7 @@ class Tail:
     def _interval_cautions(self, q, level, effective_n, high) -> tuple[str, ...]:
         name = f"{order.name(q)} of {self.name}"
         if not isfinite(self.quantile(q)):
-            return (f"{name} is beyond the time waited: {self._lost}",)
+            return (f"{name} is longer than the time waited for records: {self._lost}",)
         if isfinite(high):
             return ()
         return (f"{name} has no upper end: {self._why_open(q, level, effective_n)}",)
@@ -348,34 +338,6 @@ class Tail:
             worth = f", worth {number(effective_n, 0)} independent ones" if dependent else ""
             return f"{count(self.n, 'record')}{worth} are too few; it needs {needed:,}"
         return self._lost if self.n_lost else "the records above it cluster, so they count as too few"
-
-
-def _bootstrap(
-    runs: Sequence[np.ndarray], q: float, level: float, resamples: int, seed: int
-) -> tuple[float, float] | None:
-    """
-    Compute the interval of a quantile by the stationary bootstrap; None if that would take too long.
-
-    Each run is resampled in blocks, whose mean length follows from the dependence of exceedances of the quantile.
-    """
-    values = np.concatenate(runs)
-    resamples = min(resamples, MAX_CELLS // len(values))
-    if resamples < MIN_RESAMPLES or len(values) < series.MIN_VALUES:
-        return None
-    rng, place = np.random.default_rng(seed), order.rank(len(values), q) - 1
-    limit = np.partition(values, place)[place]
-    blocks = [series.block_length((run > limit).astype(float)) for run in runs]
-    drawn = np.empty(resamples)
-    step = max(1, series.CHUNK_CELLS // len(values))
-    for at in range(0, resamples, step):
-        size = min(step, resamples - at)
-        rows = [
-            run[series.bootstrap_indices(len(run), len(run), block, size, rng)]
-            for run, block in zip(runs, blocks, strict=True)
-        ]
-        drawn[at : at + size] = np.partition(np.concatenate(rows, axis=1), place, axis=1)[:, place]
-    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], method="inverted_cdf")
-    return float(low), float(high)
 
 
 def _basis(tail: Tail, q: float, kind: str, effective_n: float) -> str:

@@ -50,7 +50,7 @@ SCALED = "jackknife over regions minus a share of that over pairs, the share fro
 NAMES = {
     "window": ("TCP window W", "The window that limits the far pairs is {}", "bytes"),
     "capacity": ("capacity C", "The capacity that limits the near pairs is {}", "bit/s"),
-    "knee": ("knee RTT", "The window limits from an RTT of {}", "ms"),
+    "knee": ("knee RTT", "The window is the limit from an RTT of {} on", "ms"),
 }
 ENDS = ["region_a", "region_b"]
 COLUMNS = [*ENDS, "cloud_pair", "distance_km", "rtt_ms", "throughput_bps"]
@@ -166,10 +166,11 @@ def fit_window(pairs: pd.DataFrame, **options) -> WindowFit:
     """
     Fit W and C to the logarithm of throughput with Huber's loss, one value per unordered pair.
 
-    The variance of log W is the jackknife over regions less a share of that over pairs: the scatter's share specific to
-    single pairs. Variance components give the share and the degrees of freedom. C and the knee change abruptly with a
-    single region, so their intervals are percentiles of a bootstrap over regions; an end is infinite if resamples had
-    no such limit. If RTTs were measured without load, they lack the queue that a transfer causes, and W is too small.
+    The variance of log W is the jackknife over regions, less the jackknife over pairs times the share of the scatter
+    that is specific to single pairs. Variance components give this share and the degrees of freedom. C and the knee
+    change abruptly with a single region, so their intervals are percentiles of a bootstrap over regions; an end is
+    infinite if resamples had no such limit. If RTTs were measured without load, they lack the queue that a transfer
+    causes, and W is too small.
 
     pairs: Table `pairs`.
     **options: `level`, `resamples`, `seed` and `cluster`, as in `straight_lines.fit_rtt`.
@@ -231,13 +232,15 @@ def window_of(
 
 
 def _few_beyond(sides: dict[str, tuple[int, int]], n_places: int) -> tuple[str, ...]:
-    """Warn if few pairs lie beyond the knee: slow near pairs can pass for such pairs, which makes W too small."""
+    """
+    Warn if few pairs lie beyond the knee: slow pairs at short distances can pass for them, and W is then too small.
+    """
     beyond, n_pairs = sides["window"][0], sum(n for n, _ in sides.values())
     if beyond >= FEW_BEYOND * n_pairs:
         return ()
     return (
         f"W depends on {count(beyond, 'pair')} of {n_pairs:,}, those beyond the knee: in "
-        "simulations with so few, it is 5 to 20 % too small, and "
+        "simulations with so few, W is 5 to 20 % too small, and "
         f"{coverage.coverage_with_few_beyond(n_places)}",
     )
 
@@ -319,7 +322,10 @@ def _in_unit(name: str, logarithm: float) -> float:
 def _intervals(
     fit: knee.Knee, sides, places, level: float, resamples: int, seed: int
 ) -> dict[str, tuple[Interval, ...]]:
-    """Return, for each parameter on the log scale, the main and the naive interval, and another one over places."""
+    """
+    Return, for each parameter on the log scale: the main interval, the naive one, and one by another method over
+    places.
+    """
     if places.n < FEWEST_FOR_INTERVAL:
         return {name: (Interval(SCALED), Interval(NAIVE), Interval(BOOTSTRAP)) for name in NAMES}
     first, second = places.first, places.second

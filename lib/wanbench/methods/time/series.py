@@ -1,24 +1,9 @@
-"""
-Measure the dependence in a series: its effective number of values, and stationary-bootstrap resamples.
-
-The plain stationary bootstrap (Politis & Romano 1994) destroys the dependence between adjacent blocks. Under strong
-autocorrelation its intervals are too narrow: 95 % intervals from 100 values with a first autocorrelation of 0.9 contain
-the true value in 71.6 % of simulated cases (`make validity`, data/validity/compare.csv). So the series is whitened by
-an autoregression (`fit_autoregression`), the residuals are resampled in blocks of automatic length (Politis & White
-2004; Patton, Politis & White 2009), and each resample is filtered back ("post-blackened", Davison & Hinkley 1997,
-section 8.2).
-"""
+"""Measure the dependence in a series by an autoregression, which gives the effective number of independent values."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from math import ceil, isfinite, nan, sqrt
-
 import numpy as np
 import scipy
-
-from wanbench.methods.result.estimate import t_quantile
 
 MIN_VALUES = 20  # With fewer values an autoregression cannot be distinguished from chance.
 LARGEST_ROOT = 0.97  # Coefficients are shrunk to this root; nearer to 1 the long-run variance cannot be estimated.
@@ -54,8 +39,8 @@ def least_squares(rows: np.ndarray, order: int) -> np.ndarray:
     """
     Fit the autoregression of each row about its mean by least squares: coefficients (rows, order).
 
-    Of equally good fits, that with the smallest norm is taken: zero for a constant row, such as a resample of a bursty
-    series.
+    Of equally good fits, the one with the smallest norm is taken: zero for a constant row, such as a resample of a
+    bursty series.
     """
     rows = rows - rows.mean(axis=1, keepdims=True)
     n = rows.shape[1]
@@ -67,25 +52,6 @@ def least_squares(rows: np.ndarray, order: int) -> np.ndarray:
 def whitened(centred: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
     """Return the residuals of the autoregression: fewer than the values of the series, by its order."""
     return scipy.signal.lfilter(np.concatenate([[1.0], -coefficients]), [1.0], centred)[len(coefficients) :]
-
-
-def filtered_back(residuals: np.ndarray, start: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-    """
-    Rebuild series (rows, n) from residuals (rows, n - order) and first values `start` (rows, order).
-
-    This is the inverse of `whitened`.
-
-    >>> filtered_back(np.array([[1.0, 0.0]]), np.array([[2.0]]), np.array([0.5]))
-    array([[2., 2., 1.]])
-    """
-    order = len(coefficients)
-    if not order:
-        return residuals
-    # The state of the filter after `start`, in the order that lfilter expects.
-    last_first = start[:, ::-1]
-    state = np.stack([last_first[:, : order - m] @ coefficients[m:] for m in range(order)], axis=1)
-    back, _ = scipy.signal.lfilter([1.0], np.concatenate([[1.0], -coefficients]), residuals, axis=1, zi=state)
-    return np.concatenate([start, back], axis=1)
 
 
 def stable(coefficients: np.ndarray, limit: float = LARGEST_ROOT) -> np.ndarray:
@@ -147,83 +113,6 @@ def _order(centred: np.ndarray, highest: int) -> int:
     return order
 
 
-# The n^0.5 lowest frequencies are used: so few that ordinary short memory has little effect.
-LOWEST = 0.5
-MORE = 0.65  # The exponent for the larger number of frequencies, used for comparison.
-# Memory counts as long from this d: two to three times its standard error in two series of 100 to 300 values. The rates
-# of false and missed detections are in data/validity/slow.csv.
-LONG = 0.25
-# The d of the lowest frequencies must be at least this share of the d of more frequencies, because the spectrum of an
-# ordinary autoregression flattens towards frequency 0.
-KEPT = 0.8
-ONE_SERIES = 0.2  # If one series exceeds both limits by this much, memory counts as long, whatever the other's.
-BOUNDS = (-0.5, 1.2)  # Range of d searched: from over-differenced to beyond a random walk (1).
-
-
-def memory(values: np.ndarray, power: float = LOWEST) -> float:
-    """
-    Estimate the memory parameter d from the n^`power` lowest frequencies: 0 for none, 1 for a random walk.
-
-    >>> steps = np.random.default_rng(0).normal(size=2_000)
-    >>> abs(memory(steps)) < 0.15, abs(memory(np.cumsum(steps)) - 1) < 0.15
-    (True, True)
-    """
-    m = int(len(values) ** power)
-    spectrum = np.abs(np.fft.rfft(values - values.mean()))[1 : m + 1] ** 2
-    if not spectrum.sum() > 1e-20 * max(float(values @ values), 1e-300):
-        return 0.0
-    frequency = np.arange(1, m + 1) / len(values)
-    slope = 2 * float(np.log(frequency).mean())
-
-    def contrast(d: float) -> float:
-        return float(np.log((frequency ** (2 * d) * spectrum).mean()) - d * slope)
-
-    return float(scipy.optimize.minimize_scalar(contrast, bounds=BOUNDS, method="bounded").x)
-
-
-def is_long(arms: Sequence[np.ndarray]) -> bool:
-    """Return whether the series of a comparison have long memory on average, or one of them clearly has."""
-    excess = [memory(values) - max(LONG, KEPT * memory(values, MORE)) for values in arms]
-    return float(np.mean(excess)) > 0 or max(excess) > ONE_SERIES
-
-
-MIN_BLOCKS = 3  # Blocks have at most a third of the series' length on average; fewer blocks hardly vary.
-CHUNK_CELLS = 2_000_000  # Resampled values held at once (16 MB).
-
-
-@dataclass(frozen=True)
-class Series:
-    """
-    A series and its dependence.
-
-    coefficients: The autoregression that whitens the series, corrected for bias.
-    effective_n: Number of independent values with as much information about the mean: n times the variance of a value
-        over the long-run variance; from 2 to n.
-    block_length: Mean length of the blocks in which the residuals are resampled.
-    """
-
-    values: np.ndarray = field(repr=False)
-    coefficients: np.ndarray
-    effective_n: float
-    block_length: float
-
-    @property
-    def at_limit(self) -> bool:
-        """
-        Whether fluctuations are as slow as `LARGEST_ROOT` allows, or slower; `effective_n` is then too large.
-        """
-        slow = largest_root(self.coefficients) > LARGEST_ROOT - 1e-9
-        return slow and self.effective_n < len(self.values)  # a series that alternates has a root near -1
-
-
-def fit_series(values) -> Series:
-    """Estimate the dependence of a series: values in order of time, at equal intervals."""
-    values = np.asarray(values, dtype=float)
-    coefficients = fit_autoregression(values, np.random.default_rng(0))
-    residuals = whitened(values - values.mean(), coefficients)
-    return Series(values, coefficients, effective_n(len(values), coefficients), block_length(residuals))
-
-
 def effective_n(n: int, coefficients: np.ndarray) -> float:
     """
     Return the number of independent values with the same information about the mean as n values of an autoregression.
@@ -233,59 +122,6 @@ def effective_n(n: int, coefficients: np.ndarray) -> float:
     """
     single, long_run = variances(coefficients)
     return min(float(n), max(n * single / long_run, 2.0))
-
-
-def block_length(values: np.ndarray) -> float:
-    """Choose the mean block length of the stationary bootstrap: from 1 to a third of the series."""
-    if len(values) < MIN_VALUES or np.ptp(values) <= 1e-12 * max(np.abs(values).max(), 1e-300):
-        return 1.0
-    from arch.bootstrap import optimal_block_length  # imports statsmodels, which takes half a second
-
-    length = float(optimal_block_length(values).stationary.iloc[0])
-    return min(max(length, 1.0), len(values) / MIN_BLOCKS) if isfinite(length) else 1.0
-
-
-def resampled_means(one: Series, resamples: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return the means of resamples: of the post-blackened bootstrap, and of the plain bootstrap."""
-    n, order, mean = len(one.values), len(one.coefficients), one.values.mean()
-    centred = one.values - mean
-    residuals = whitened(centred, one.coefficients)
-    # Residuals are too small, as the fitted coefficients have used degrees of freedom.
-    residuals = (residuals - residuals.mean()) * sqrt(len(residuals) / max(len(residuals) - order - 1, 1))
-    spread, due = centred.std(), residuals.std() * sqrt(variances(one.coefficients)[0])
-    # A resample starts with a part of the series, scaled to the variance that the autoregression implies.
-    start = centred * (due / spread) if spread > 0 else centred
-    length = block_length(one.values)
-    means, plain = np.empty(resamples), np.empty(resamples)
-    step = max(1, CHUNK_CELLS // n)
-    for at in range(0, resamples, step):
-        size = min(step, resamples - at)
-        part = slice(at, at + size)
-        drawn = residuals[bootstrap_indices(n - order, n - order, one.block_length, size, rng)]
-        first = start[rng.integers(n - order + 1, size=size)[:, None] + np.arange(order)]
-        means[part] = mean + filtered_back(drawn, first, one.coefficients).mean(axis=1)
-        plain[part] = one.values[bootstrap_indices(n, n, length, size, rng)].mean(axis=1)
-    return means, plain
-
-
-def expanded_percentiles(drawn: np.ndarray, level: float, freedom: float, units) -> tuple[float, float]:
-    """
-    Compute the expanded percentile interval of resamples (Hesterberg 2015).
-
-    Resamples vary too little. So the percentiles are moved outwards by the ratio of t with `freedom` degrees of freedom
-    to the normal distribution, times the root of the mean of n / (n - 1).
-
-    units: The effective numbers n of the samples.
-    """
-    shrunk = float(np.mean([n / max(n - 1.0, 0.5) for n in units]))
-    tail = scipy.special.ndtr(-t_quantile(level, max(freedom, 1.0)) * sqrt(shrunk))
-    known = drawn[~np.isnan(drawn)]
-    if not len(known):
-        return nan, nan
-    # A mean of 0 makes a ratio 0 or infinite; such values cannot be interpolated.
-    method = "linear" if np.isfinite(known).all() else "inverted_cdf"
-    low, high = np.quantile(known, [tail, 1 - tail], method=method)
-    return float(low), float(high)
 
 
 def welch_freedom(variances, units) -> float:
@@ -301,14 +137,3 @@ def welch_freedom(variances, units) -> float:
     if total <= 0:
         return float(sum(units) - len(units))
     return total**2 / sum(v * v / max(n - 1, 1.0) for v, n in zip(variances, units, strict=True))
-
-
-def bootstrap_indices(n: int, length: int, block: float, rows: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw stationary-bootstrap indices (rows, length) into n values, with the sampler of package `arch`."""
-    from arch.bootstrap import StationaryBootstrap
-
-    sampler = StationaryBootstrap(block, np.empty(n), seed=rng)
-    # The sampler always returns n indices at a time.
-    times = ceil(length / n)
-    drawn = [sampler.update_indices() for _ in range(rows * times)]
-    return np.array(drawn, dtype=np.intp).reshape(rows, times * n)[:, :length]

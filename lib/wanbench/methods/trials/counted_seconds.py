@@ -95,7 +95,7 @@ def counted_seconds(
 
 
 def _spans(lines: pd.DataFrame, warmup_s: float) -> list[tuple[float, float]]:
-    """Return, for each producer, the Unix time when its warm-up ended and that of its last line."""
+    """Return, for each producer, the Unix times of the end of its warm-up and of its last line."""
     printed = lines.printed_at_s.to_numpy()
     starts = printed - lines.length_s.fillna(0.0).to_numpy()
     said = lines.warmup.astype("boolean")

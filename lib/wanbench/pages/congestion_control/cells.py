@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil
 
 import numpy as np
 import pandas as pd
+import plotly.express as px
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from wanbench.checks import check_choice
 from wanbench.errors import MissingDataError, ParameterError
-from wanbench.figures import primitives, theme
+from wanbench.figures import theme
 from wanbench.formatting import count, percent
 from wanbench.methods.result import Estimate, RowsResult
-from wanbench.methods.result.means import geometric_mean, mean_of
+from wanbench.methods.result.means import geometric_mean, half_width, mean_of
+from wanbench.methods.tcp.models import buffer_bytes
 from wanbench.runs import Run
 
 PATH = ["loss", "burst", "queue"]  # What a path has besides its RTT; `burst` is 1 for independent losses.
 NAMES = {"cubic": "CUBIC", "bbr": "BBR", "reno": "Reno"}
+SHADES = dict(zip(NAMES.values(), theme.SERIES_COLOURS, strict=False))
 METHOD = "mean over blocks; interval from Student's t, for ratios on logarithms"
 SLOPES = "mean over blocks of the least-squares slope of log throughput on log RTT; Student's t"
 ASSUMPTION = "Blocks are independent, and transfers at the same time do not slow each other down"
-FEWEST_RTTS = 2  # A slope, and a line of the figure, needs two RTTs.
 PANELS, ROW_PX = 4, 220  # Panels side by side that leave room for their titles, and height of a further row.
 
 
@@ -35,14 +35,16 @@ def transfer_rows(run: Run, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     Returns the columns of table transfers, `algorithm`, `block`, `rtt_ms` (nominal), `loss` (0 to 1), `burst` (mean
     number of packets lost in a row), `queue` (in bandwidth-delay products), `rate_bps`. MissingDataError if none ended.
     """
-    blocks = {test["id"]: test["block"] for test in run.plan["tests"]}
-    links = tables["links"].assign(rtt_ms=lambda row: 2 * row.delay_ms)
-    product = links.rate_bps / 8 * links.rtt_ms / 1000
-    links = links.assign(queue=(links.queue_bytes / product).round(2), burst=links.mean_loss_burst.fillna(1.0))
-    kept = tables["transfers"].dropna(subset="throughput_bps")
+    links = tables["links"].assign(
+        rtt_ms=lambda row: 2 * row.delay_ms,
+        queue=lambda row: (row.queue_bytes / buffer_bytes(row.rate_bps, row.rtt_ms)).round(2),
+        burst=lambda row: row.mean_loss_burst.fillna(1.0),
+    )
+    kept, ends = tables["transfers"].dropna(subset="throughput_bps"), ["from_region", "to_region"]
     if kept.empty:
         raise MissingDataError("No transfer ended, so there is nothing to compare.")
-    rows = kept.merge(links[["from_region", "to_region", "rtt_ms", *PATH, "rate_bps"]], on=["from_region", "to_region"])
+    rows = kept.merge(links[[*ends, "rtt_ms", *PATH, "rate_bps"]], on=ends)
+    blocks = {test["id"]: test["block"] for test in run.plan["tests"]}
     return rows.assign(algorithm=rows.congestion_control, block=rows.test_id.map(blocks))
 
 
@@ -53,8 +55,7 @@ def bbr_over_cubic(rows: pd.DataFrame, measure: str, where: str) -> Estimate:
     `rows` has the columns `block`, `measure`, and `algorithm`, or `setting` for Kafka's trials. `where` names the
     rows in sentences. ParameterError if no block has both.
     """
-    named = rows.assign(algorithm=rows.algorithm if "algorithm" in rows else rows.setting)
-    pairs = named.pivot_table(index="block", columns="algorithm", values=measure)
+    pairs = rows.pivot_table(index="block", columns="algorithm" if "algorithm" in rows else "setting", values=measure)
     pairs = pairs.reindex(columns=["bbr", "cubic"]).dropna()
     if pairs.empty:
         raise ParameterError(f"rows {where} have no block with both 'bbr' and 'cubic', which a ratio needs.")
@@ -63,14 +64,24 @@ def bbr_over_cubic(rows: pd.DataFrame, measure: str, where: str) -> Estimate:
     return replace(ratio, basis=count(len(pairs), "block"))
 
 
+def block_means(rows: pd.DataFrame, keys: Sequence[str], measure: str) -> pd.DataFrame:
+    """
+    For each combination of `keys`, compute the mean of a measure over blocks, the ends `low` and `high` of its
+    interval, and `n`, the number of blocks. A transfer that stalled counts as 0.
+    """
+    blocks = rows.groupby([*keys, "block"])[measure].mean().groupby(keys)
+    mean, half = blocks.mean(), blocks.agg(half_width, level=0.95)
+    return pd.DataFrame({measure: mean, "low": mean - half, "high": mean + half, "n": blocks.size()}).reset_index()
+
+
 @dataclass(frozen=True, repr=False)
 class Cells(RowsResult):
     """
     Throughput by congestion control and path.
 
     `rows` has one row per cell: `algorithm`, `rtt_ms`, the columns of `PATH`, `rate_bps`, `n` (blocks), and
-    `throughput_bps` with the ends `low` and `high` of its interval. `transfers` has one row per transfer. `at` is the
-    loss and the RTT in ms for which `ratio` answers.
+    `throughput_bps` with the ends `low` and `high` of its interval. `transfers` has one row per transfer. `at` holds
+    the loss and the RTT in ms to which `ratio` refers.
     """
 
     transfers: pd.DataFrame
@@ -81,28 +92,21 @@ class Cells(RowsResult):
     @property
     def ratio(self) -> Estimate:
         """BBR's throughput over CUBIC's, with independent losses and a queue of one bandwidth-delay product."""
-        loss, rtt_ms = self.at
-        part = _plain(self.transfers, loss).query("rtt_ms == @rtt_ms")
-        rate = f"{part.rate_bps.iloc[0] / 1e6:.3g} Mbit/s" if len(part) else "no link"
-        return bbr_over_cubic(part, "throughput_bps", f"at {rtt_ms:g} ms and {percent(loss)} loss on {rate}")
+        part = self._at_loss.query("rtt_ms == @self.at[1]")
+        return bbr_over_cubic(part, "throughput_bps", f"at {self._where} on {part.rate_bps.max() / 1e6:.3g} Mbit/s")
 
     @property
     def slopes(self) -> tuple[Estimate, ...]:
-        """Slopes of log throughput on log RTT, per algorithm, at the loss of `at`; -1 halves it as the RTT doubles."""
-        part, estimates = _plain(self.transfers, self.at[0]), []
-        for algorithm in NAMES:
-            of = part[part.algorithm == algorithm]
-            means = of.pivot_table(index="block", columns="rtt_ms", values="throughput_bps").dropna()
-            means = means[(means > 0).all(axis=1)]  # a transfer that stalled has no logarithm
-            enough = means.shape[1] >= FEWEST_RTTS
-            slopes = (
-                np.polyfit(np.log(means.columns), np.log(means.to_numpy().T), 1)[0] if len(means) and enough else []
-            )
-            if len(slopes):
-                claim = f"{NAMES[algorithm]}'s throughput goes with the RTT to the power of {{}}"
-                about = {"quantity": f"slope of {NAMES[algorithm]}", "claim": claim, "unit": "", "method": SLOPES}
-                assumption = f"{ASSUMPTION}; and a power of the RTT describes the fall"
-                estimates.append(mean_of(slopes, 0.95, unit_name="block", **about, assumption=assumption))
+        """Slopes of log throughput on log RTT by algorithm, at the loss in `at`; -1 means throughput ~ 1 / RTT."""
+        estimates, about = [], {"unit": "", "unit_name": "block", "method": SLOPES}
+        about["assumption"] = f"{ASSUMPTION}; and a power of the RTT describes the fall"
+        for name in NAMES:
+            of = self._at_loss[self._at_loss.algorithm == name].replace({"throughput_bps": {0: np.nan}})
+            means = np.log(of.pivot_table(index="block", columns="rtt_ms", values="throughput_bps").dropna())
+            if means.shape[1] > 1 and len(means):
+                claim = f"{NAMES[name]}'s throughput is proportional to the RTT to the power of {{}}"
+                slopes = np.polyfit(np.log(means.columns), means.T, 1)[0]
+                estimates.append(mean_of(slopes, 0.95, quantity=f"slope of {NAMES[name]}", claim=claim, **about))
         return tuple(estimates)
 
     @property
@@ -115,69 +119,52 @@ class Cells(RowsResult):
             f"{one.quantity.removeprefix('slope of ')} {one.formatted} ({one.formatted_interval or 'no interval'})"
             for one in self.slopes
         )
-        return f"{self.ratio.sentence} There, throughput goes with the RTT to the power of: {falls}."
+        return f"{self.ratio.sentence} There, throughput is proportional to the RTT to the power of: {falls}."
 
     @property
     def headline(self) -> str:
         where = self.ratio.quantity.removeprefix("BBR over CUBIC at ")
         return f"With losses, yes: at {where}, BBR carries {self.ratio.formatted} what CUBIC does."
 
+    @property
+    def _at_loss(self):
+        """The transfers with independent losses at the rate in `at`, and a queue of one bandwidth-delay product."""
+        rows = self.transfers
+        return rows[(rows.loss == self.at[0]) & (rows.burst == 1) & (rows.queue == 1)]
+
+    @property
+    def _where(self):
+        return f"{self.at[1]:g} ms and {percent(self.at[0])} loss"
+
     def formatted_table(self) -> pd.DataFrame:
-        rows = self.rows
-        rates = [
-            f"{mean / 1e6:.3g} ({max(low, 0) / 1e6:.3g} to {high / 1e6:.3g})"
-            for mean, low, high in zip(rows.throughput_bps, rows.low, rows.high, strict=True)
-        ]
-        cells = rows.assign(rate=rates, path=_panel_names(rows), n=rows.n.astype(str))
-        return cells.pivot(index=["path", "rtt_ms"], columns="algorithm", values="rate").reset_index().rename(
-            columns={"path": "Path", "rtt_ms": "RTT in ms"} | {name: f"{NAMES[name]}, Mbit/s" for name in NAMES}
-        )  # fmt: skip
+        rates = (self.rows[["throughput_bps", "low", "high"]] / 1e6).clip(lower=0).to_numpy()
+        cells = self.rows.assign(rate=["{:.3g} ({:.3g} to {:.3g})".format(*row) for row in rates])
+        cells = cells.assign(Path=_panel_names(cells)).rename(columns={"rtt_ms": "RTT in ms"})
+        wide = cells.pivot(index=["Path", "RTT in ms"], columns="algorithm", values="rate").reset_index()
+        return wide.rename(columns={name: f"{NAMES[name]}, Mbit/s" for name in NAMES})
 
     def figure(self) -> go.Figure:
         """Draw throughput against RTT, both on log axes, with a panel per kind of path and a line per algorithm."""
-        rows = self.rows.assign(panel=_panel_names(self.rows))
-        rows = rows[rows.groupby("panel").rtt_ms.transform("nunique") >= FEWEST_RTTS]
-        panels = list(dict.fromkeys(rows.panel))
-        n_rows = ceil(len(panels) / PANELS)
-        titles = {"subplot_titles": panels, "vertical_spacing": 0.25, "horizontal_spacing": 0.03}
-        figure = make_subplots(n_rows, min(len(panels), PANELS), shared_yaxes="all", **titles)
-        shades = dict(zip(NAMES, theme.SERIES_COLOURS, strict=False))
-        for (panel, algorithm), part in rows.groupby(["panel", "algorithm"], sort=False):
-            part = part[part.throughput_bps > 0]
-            low_end = part.low.clip(lower=part.throughput_bps / 10)  # an interval to 0 has no end on a log axis
-            rate, low, high = part.throughput_bps / 1e6, low_end / 1e6, part.high / 1e6
-            bar = primitives.interval_bar(rate, low, high, color=shades[algorithm])
-            style = {
-                "mode": "lines+markers",
-                "marker": {"color": shades[algorithm], "size": 8},
-                "legendgroup": algorithm,
-            }
-            style |= {"name": NAMES[algorithm], "showlegend": panel == panels[0]}
-            row, column = divmod(panels.index(panel), PANELS)
-            figure.add_scatter(x=part.rtt_ms, y=rate, error_y=bar, row=row + 1, col=column + 1, **style)
-        figure.update_xaxes(title="RTT in ms", **theme.log_axis(rows.rtt_ms, ""))
-        figure.update_yaxes(**theme.log_axis(rows.throughput_bps[rows.throughput_bps > 0] / 1e6, ""))
+        rows = self.rows.assign(panel=_panel_names(self.rows), rate=self.rows.throughput_bps / 1e6)
+        rows = rows[(rows.groupby("panel").rtt_ms.transform("nunique") > 1) & (rows.rate > 0)]
+        rows["up"], rows["down"] = rows.high / 1e6 - rows.rate, rows.rate - rows.low / 1e6
+        rows["down"] = rows.down.clip(upper=0.9 * rows.rate)  # an interval to 0 has no end on a log axis
+        by = {"facet_col": "panel", "facet_col_wrap": PANELS, "facet_row_spacing": 0.25, "markers": True}
+        by |= {"color": rows.algorithm.map(NAMES), "color_discrete_map": SHADES}
+        figure = px.line(rows, x="rtt_ms", y="rate", error_y="up", error_y_minus="down", **by)
+        figure.for_each_annotation(lambda one: one.update(text=one.text.partition("=")[2]))
+        figure.update_xaxes(title="RTT in ms", showticklabels=True, **theme.log_axis(rows.rtt_ms, ""))
+        figure.update_yaxes(**theme.log_axis(rows.rate, ""))
         figure.update_yaxes(title="throughput in Mbit/s", col=1)
-        figure.update_layout(height=theme.HEIGHT_PX + ROW_PX * (n_rows - 1))
+        figure.update_layout(legend_title="", height=theme.HEIGHT_PX + ROW_PX * ((rows.panel.nunique() - 1) // PANELS))
         subtitle = (
             "Log axes. Means over blocks, 95 % intervals above mean / 10. BDP: queue in bandwidth-delay products."
         )
-        title = theme.headline(self.headline, "Throughput against RTT by congestion control")
+        title = f"At {self._where}, BBR carries {self.ratio.formatted} what CUBIC does"
+        title = theme.headline(title, "Throughput against RTT by congestion control")
         alt = f"Throughput against RTT for each congestion control and kind of path. {self.sentence}"
         about = {"name": "throughput-against-rtt", "headroom_px": theme.PANEL_TITLES_PX, "table": self.rows}
         return theme.finish(figure, title=title, subtitle=subtitle, alt=alt, caption=str(self), **about)
-
-
-def block_mean(rows: pd.DataFrame, measure: str, **about) -> Estimate:
-    """Estimate the mean of a measure over blocks; stalled transfers count as 0. `about` are fields of `Estimate`."""
-    words = {"quantity": measure, "claim": "The mean is {}", "unit": "", "method": METHOD, "assumption": ASSUMPTION}
-    return mean_of(rows.groupby("block")[measure].mean(), 0.95, unit_name="block", **words | about)
-
-
-def _plain(rows: pd.DataFrame, loss: float) -> pd.DataFrame:
-    """Return the rows with independent losses of this share and a queue of one bandwidth-delay product."""
-    check_choice("loss", loss, rows.loss.unique())
-    return rows[(rows.loss == loss) & (rows.burst == 1) & (rows.queue == 1)]
 
 
 def _panel_names(rows: pd.DataFrame) -> list[str]:
@@ -194,12 +181,7 @@ def by_path(transfers: pd.DataFrame, *, loss: float, rtt_ms: float) -> Cells:
 
     `loss` and `rtt_ms` select the path for which the ratio of BBR to CUBIC is stated, and `loss` that of the slopes.
     """
+    check_choice("loss", loss, transfers.loss.unique())
     check_choice("rtt_ms", rtt_ms, transfers.rtt_ms.unique())
-    rows = []
-    keys = ["algorithm", *PATH, "rtt_ms"]
-    for key, part in transfers.groupby(keys):
-        mean = block_mean(part, "throughput_bps")
-        ends = {"throughput_bps": mean.estimate, "low": mean.low, "high": mean.high, "n": mean.n}
-        rows.append(dict(zip(keys, key, strict=True)) | ends | {"rate_bps": part.rate_bps.iloc[0]})
-    frame = pd.DataFrame(rows).sort_values([*PATH, "rtt_ms"]).reset_index(drop=True)
-    return Cells(frame, transfers, (loss, rtt_ms))
+    rows = block_means(transfers, ["algorithm", *PATH, "rtt_ms", "rate_bps"], "throughput_bps")
+    return Cells(rows.sort_values([*PATH, "rtt_ms"]).reset_index(drop=True), transfers, (loss, rtt_ms))

@@ -1,34 +1,35 @@
-"""Plan transfers with several congestion controls over many paths at once, and set that of Kafka's producer."""
+"""Plan transfers with several congestion controls over many paths at once, and set the one of Kafka's producers."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
 from wanbench.checks import check_number
-from wanbench.errors import CommandError, ParameterError
+from wanbench.errors import CommandError
 from wanbench.measure.experiments import Iperf3
 from wanbench.measure.experiments.base import ExperimentError, bounded, check_declared
+from wanbench.measure.labs import separate_links
 from wanbench.measure.labs.base import Host
 from wanbench.measure.links import LinkSettings
 from wanbench.measure.plan import Plan
-from wanbench.measure.plan.plan import Test, shuffled
+from wanbench.measure.plan.plan import Test, shuffled, test_id
 from wanbench.runs import RawFile
 
 CONGESTION = "congctl"  # The option of a route that sets the congestion control of connections along it.
 SMALLEST_QUEUE_BYTES = 12_000
 """Eight packets. On a path of a few milliseconds, one bandwidth-delay product would hold less than one burst of TCP."""
 
-Links = dict[tuple[str, str], LinkSettings]
 
-
-def paths(rtts_ms: Sequence[float], settings: Sequence[tuple], *, rate_bps: float) -> Links:
+def paths(
+    rtts_ms: Sequence[float], settings: Sequence[tuple], *, rate_bps: float
+) -> dict[tuple[str, str], LinkSettings]:
     """
     Make one path per RTT and setting, each between two invented regions of its own, equal in both directions.
 
@@ -44,15 +45,13 @@ def paths(rtts_ms: Sequence[float], settings: Sequence[tuple], *, rate_bps: floa
     >>> [link.queue_bytes for link in links.values()][::2]
     [25000, 12500, 125000, 62500]
     """
-    links: Links = {}
+    links = []
     for rtt_ms in rtts_ms:
-        product = rate_bps / 8 * rtt_ms / 1000
         for loss, queue, *more in settings:
-            size = max(SMALLEST_QUEUE_BYTES, round(check_number("queue", queue, 0, above=True) * product))
-            link = LinkSettings(rtt_ms / 2, loss=loss, rate_bps=rate_bps, queue_bytes=size, **dict(*more))
-            ends = tuple(f"lab:{end}{len(links) // 2 + 1}" for end in "ab")
-            links |= {ends: link, ends[::-1]: link}
-    return links
+            product = check_number("queue", queue, 0, above=True) * rate_bps / 8 * rtt_ms / 1000
+            size = max(SMALLEST_QUEUE_BYTES, round(product))
+            links.append(LinkSettings(rtt_ms / 2, loss=loss, rate_bps=rate_bps, queue_bytes=size, **dict(*more)))
+    return separate_links(links)
 
 
 def transfers(
@@ -78,16 +77,11 @@ def transfers(
     >>> len(plan.tests), len(plan.rounds), plan.tests[-1].block
     (12, 6, 3)
     """
-    for name, value in {"blocks": blocks, "at_once": at_once}.items():
+    counts = {"blocks": blocks, "at_once": at_once, "number of algorithms": len(algorithms)}
+    for name, value in counts.items():
         check_number(name, value, 1, whole=True)
-    if not algorithms:
-        raise ParameterError("algorithms is empty; allowed: one or more, such as 'cubic'.")
-    ways = [pair for pair in links if pair[0] < pair[1]]
-    experiments = {
-        name: Iperf3(duration_s=duration_s, omit_s=omit_s, interval_s=omit_s or 1, congestion_control=name)
-        for name in algorithms
-    }
-    rng, rounds, number = np.random.default_rng(seed), [], count(1)
+    ways, about = list(links)[::2], {"duration_s": duration_s, "omit_s": omit_s, "interval_s": omit_s or 1}
+    rng, rounds, number = np.random.default_rng(seed), [], itertools.count(1)
     for block in range(1, blocks + 1):
         orders = {pair: shuffled(list(algorithms), rng) for pair in ways}
         for position in range(len(algorithms)):
@@ -95,23 +89,23 @@ def transfers(
             for first in range(0, len(ways), at_once):
                 tests = []
                 for pair in mixed[first : first + at_once]:
-                    algorithm, link = orders[pair][position], links[pair]
-                    name = f"{next(number):04d}-{pair[0]}-{pair[1]}".replace(":", ".")
-                    of_link = f"{2 * link.delay_ms:g} ms, {link.loss:.3g} lost, queue {link.queue_bytes:,} bytes"
-                    about = (2 * link.delay_ms, f"{algorithm}, {of_link}", block, (experiments[algorithm],))
-                    tests.append(Test(name, len(rounds) + 1, *pair, *about))
+                    algorithm, link, rtt_ms = orders[pair][position], links[pair], 2 * links[pair].delay_ms
+                    setting = f"{algorithm}, {rtt_ms:g} ms, {link.loss:.3g} lost, queue {link.queue_bytes:,} bytes"
+                    experiments = (Iperf3(**about, congestion_control=algorithm),)
+                    name = test_id(next(number), *pair)
+                    tests.append(Test(name, len(rounds) + 1, *pair, rtt_ms, setting, block, experiments))
                 rounds.append(tuple(tests))
-    rate_bps = max((link.rate_bps or 0 for link in links.values()), default=0) or None
+    rate_bps = max(link.rate_bps or 0 for link in links.values()) or None
     return Plan(tuple(rounds), (), seed, lower_bound=len(rounds), batch=at_once, rate_bps=rate_bps)
 
 
 @dataclass(frozen=True)
 class CongestionControl:
     """
-    Give the connections from the source to the target that start during a load a congestion control.
+    Set the congestion control of the connections from source to target that start during a load.
 
-    The source's route to the target sets it, as a namespace may not have every algorithm as its default. Afterwards the
-    former route is restored.
+    The source's route to the target carries the setting, because a namespace may not have every algorithm as its
+    default. Afterwards the former route is restored.
     """
 
     algorithm: str
@@ -130,12 +124,11 @@ class CongestionControl:
             return source.run(["ip", "route", *words], timeout_s=self.timeout_s).stdout.decode()
 
         try:
-            former = ip("show", "match", target.address).splitlines()[-1].split()
-            route = former[: former.index(CONGESTION)] if CONGESTION in former else former
-            ip("replace", *route, CONGESTION, self.algorithm)
+            former = ip("show", "match", target.address).splitlines()[-1]
+            ip("replace", *former.partition(CONGESTION)[0].split(), CONGESTION, self.algorithm)
         except (CommandError, IndexError) as error:
             raise ExperimentError(f"{source.name} cannot use {self.algorithm}: {error}", []) from error
         try:
             yield []
         finally:
-            ip("replace", *former)
+            ip("replace", *former.split())

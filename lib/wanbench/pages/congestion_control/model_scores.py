@@ -17,7 +17,7 @@ from .cells import NAMES, Cells
 
 IP_BYTES = 1500  # Size of a full packet, of which `MSS_BYTES` are payload.
 FACTORS = np.array(sorted(np.linspace(-4, 4, 1601), key=abs))
-"""Logarithms of the factors that a fit tries, in steps of 0.5 %; of equal ones, the factor nearest to 1 is taken."""
+"""Logarithms of the factors that a fit tries, in steps of 0.5 %; of equally good ones, the nearest to 1 is taken."""
 MODELS = {
     "window": lambda rtt_ms, loss, rate: models.window_limited_bps(models.buffer_bytes(rate, 100), rtt_ms),
     "Mathis": lambda rtt_ms, loss, rate: models.mathis_bps(loss, rtt_ms, models.RANDOM),
@@ -26,9 +26,10 @@ MODELS = {
     "BBR's pacing": lambda rtt_ms, loss, rate: rate * (1 - loss),
 }
 """
-Throughput in bit/s by name, before a fitted factor and the capacity: a window that is the same at all RTTs, here 100 ms
-times the rate; Mathis et al. 1997 with the constant of Ott, Kemperman & Mathis 1996; Padhye et al. 1998, eq. 32; RFC
-9438, section 5; and a sender paced at the link's rate that a loss does not slow down (Cardwell et al. 2016).
+Models by name. Each gives a throughput in bit/s, which is then multiplied by a fitted factor and limited to the
+capacity: a window that is the same at all RTTs, here 100 ms times the rate; Mathis et al. 1997 with the constant of
+Ott, Kemperman & Mathis 1996; Padhye et al. 1998, eq. 32; RFC 9438, section 5; and a sender paced at the link's rate
+that a loss does not slow down (Cardwell et al. 2016).
 """
 METHOD = (
     "one factor per model and congestion control, which minimises the mean absolute error of log throughput on the "
@@ -50,12 +51,12 @@ class ModelScores(RowsResult):
     @property
     def estimates(self) -> tuple[Estimate, ...]:
         """The errors of the best model of each congestion control."""
-        about, found = {"unit": "fraction", "method": METHOD, "assumption": ASSUMPTION}, []
+        found = []
         for row in self.rows[self.rows.verdict == BEST].itertuples():
-            name, ends = NAMES[row.algorithm], (row.error - 1, row.low - 1, row.high - 1)
-            claim = f"{row.model} predicts {name} best, with a typical error of {{}}"
-            words = about | {"n": row.n, "basis": count(row.n, "cell")}
-            found.append(Estimate(f"error of {row.model} for {name}", claim, *ends, **words))
+            claim = f"{row.model} predicts {NAMES[row.algorithm]} best, with a typical error of {{}}"
+            about = {"unit": "fraction", "n": row.n, "basis": count(row.n, "cell"), "method": METHOD}
+            ends, what = (row.error - 1, row.low - 1, row.high - 1), f"error of {row.model} for {NAMES[row.algorithm]}"
+            found.append(Estimate(what, claim, *ends, **about, assumption=ASSUMPTION))
         return tuple(found)
 
     @property
@@ -78,10 +79,9 @@ def score_models(cells: Cells) -> ModelScores:
     fitted without the cell. Cells without loss are left out, as every loss model predicts the capacity there.
     MissingDataError if there are fewer than three cells.
     """
-    used = cells.rows[(cells.rows.loss > 0) & (cells.rows.burst == 1) & (cells.rows.queue == 1)]
+    used = cells.rows.query("loss > 0 and burst == 1 and queue == 1")
     rows = []
-    for algorithm in [name for name in NAMES if name in set(used.algorithm)]:
-        part = used[used.algorithm == algorithm]
+    for algorithm, part in used.groupby("algorithm"):
         if len(part) < 3:
             raise MissingDataError("Models need three cells with independent losses and a queue of one BDP.")
         measured, capacity = np.log(part.throughput_bps), np.log(part.rate_bps * models.MSS_BYTES / IP_BYTES)

@@ -1,6 +1,6 @@
 """Analyse one Kafka cluster across three regions: effects of settings, limits, cross-region traffic and cost."""
 
-from wanbench.pages.geo_kafka.costs import cost_changes, tornado
+from wanbench.pages.geo_kafka.costs import tornado
 from wanbench.pages.geo_kafka.region_bytes import client_rack, count_region_bytes
 
 from . import claims
@@ -9,18 +9,15 @@ from .bounds import bounds
 from .curves import curves
 from .evidence import evidence
 from .placement import placement
-from .scalability import fit_scalability
 
 __all__ = [
     "against_baseline",
     "bounds",
     "claims",
     "client_rack",
-    "cost_changes",
     "count_region_bytes",
     "curves",
     "evidence",
-    "fit_scalability",
     "placement",
     "tornado",
 ]

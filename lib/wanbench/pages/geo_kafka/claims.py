@@ -121,7 +121,9 @@ def _placement(audit: Audit) -> None:
     left = replicas * (regions - 1) / regions
     follows = f"Own numbers: with {number(replicas)} replicas over {number(regions)} regions, {number(left)} remain"
     for claim in ("survives", "lights-on"):
-        working = f"{follows}; min.insync.replicas is {number(needed)}. Numbers alone do not show that it goes on."
+        working = (
+            f"{follows}; min.insync.replicas is {number(needed)}. Numbers alone do not show that the cluster goes on."
+        )
         audit.judge(claim, None if left >= needed else False, working)
     audit.compare("in-sync", replicas, "Own numbers: as many as there are replicas.")
     audit.compare("in-sync-during", left, f"{follows}.")
@@ -151,7 +153,7 @@ def _rates(audit: Audit) -> None:
     rate, bytes_per_s = audit.number("message-rate"), 1e9 * audit.number("throughput")
     size, producers = 1e3 * audit.number("message-size"), audit.number("n-producers")
     made = f"{audit.claims['throughput'].formatted} GB/s over {audit.claims['message-rate'].formatted} messages/s"
-    audit.note("message-size", f"Own numbers: {made} would make {number(bytes_per_s / rate / 1e3)} KB a message.")
+    audit.note("message-size", f"Own numbers: {made} would mean {number(bytes_per_s / rate / 1e3)} KB per message.")
     audit.compare(
         "message-rate",
         bytes_per_s / size,

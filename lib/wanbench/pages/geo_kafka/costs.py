@@ -1,9 +1,8 @@
-"""Compute how changes affect the cost per message, and which inputs the cost depends on most."""
+"""Compute how often a message crosses regions, and which inputs the cost per message depends on most."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from math import nan
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import pandas as pd
@@ -14,8 +13,8 @@ from wanbench.errors import ParameterError
 from wanbench.figures import theme
 from wanbench.figures.primitives import label_rows, reference_line
 from wanbench.formatting import number, quantity
-from wanbench.methods.cost.deployment import MEASURED, MILLION, TOTAL, Deployment, estimate, moved
-from wanbench.methods.result import Estimate, Result, RowsResult, text_table
+from wanbench.methods.cost.deployment import MEASURED, MILLION, TOTAL, Deployment, moved
+from wanbench.methods.result import RowsResult, text_table
 
 
 class RegionCopies(NamedTuple):
@@ -30,12 +29,12 @@ class RegionCopies(NamedTuple):
         return sum(self)
 
 
-def region_copies(*, regions: int, replication: int, follower_fetching: bool = True) -> RegionCopies:
+def region_copies(*, regions: int, replication: int) -> RegionCopies:
     """
     Compute how often a message crosses regions if clients, leaders and replicas are spread evenly over them.
 
     Every replica is leader equally often. So with n_i of R replicas in region i, R - sum(n_i^2) / R copies cross to
-    followers. With follower fetching, consumers read from a replica in their own region if there is one.
+    followers. Consumers read from a replica in their own region if there is one (follower fetching).
 
     >>> copies = region_copies(regions=3, replication=3)
     >>> round(copies.produced, 3), copies.replicated, copies.consumed
@@ -48,88 +47,7 @@ def region_copies(*, regions: int, replication: int, follower_fetching: bool = T
     elsewhere = (regions - 1) / regions
     without_replica = 1 - min(replication, regions) / regions
     replicated = replication - sum(n**2 for n in replicas) / replication
-    return RegionCopies(elsewhere, replicated, without_replica if follower_fetching else elsewhere)
-
-
-MODELLED = "no interval, because crossings of regions are not counted but computed, for evenly spread clients"
-
-
-@dataclass(frozen=True, repr=False)
-class CostChanges(Result):
-    """
-    The cost with each change, and its ratio to the present cost.
-
-    The ratios have no interval, because the error of the model is unknown.
-
-    ratios: Maps the name of a change to the cost with it over the cost without it.
-    costs: Maps the name of a change to the cost with it, in USD per million messages.
-    why: Maps the name of a change to its reason.
-    """
-
-    ratios: dict[str, Estimate]
-    costs: dict[str, Estimate]
-    why: dict[str, str]
-
-    TITLE = "What a change does to the price"
-
-    @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        return tuple(self.ratios.values())
-
-    @property
-    def sentence(self) -> str:
-        ratios = [f"{one.formatted} with “{name}”" for name, one in self.ratios.items()]
-        return f"The price per {MILLION}, relative to the present one, is {', '.join(ratios)}."
-
-    def formatted_table(self) -> pd.DataFrame:
-        worst = self.estimates[0].others[0].method
-        rows = [
-            {
-                "Change": name,
-                f"USD per {MILLION}": self.costs[name].formatted,
-                "Relative to the present price": one.formatted,
-                f"with {worst}": one.formatted_other(one.others[0]),
-                "Reason": self.why[name],
-            }
-            for name, one in self.ratios.items()
-        ]
-        return pd.DataFrame(rows)
-
-
-def cost_changes(base: Deployment, *, regions: int, replication: int) -> CostChanges:
-    """
-    Compute the price of a million messages with changes that were not measured, over the price without them.
-
-    `region_copies` gives how often a message then crosses regions. The changes are: no follower fetching; one region
-    fewer; one replica fewer and one more, with disks in proportion. The number of brokers stays the same. With two
-    regions the guarantee is weaker: a partition cannot be written after the loss of the region that has most of its
-    replicas.
-    """
-    inputs = check_kind("base", base, Deployment).inputs
-    now = {"regions": regions, "replication": replication}
-    before = region_copies(**now).total
-    check_number("crossings per message", before, 0, above=True)
-    changes = {"no follower fetching": {"follower_fetching": False}}
-    changes |= {f"{regions - 1} regions instead of {regions}": {"regions": regions - 1}} if regions > 1 else {}
-    changes |= {f"replication {n}": {"replication": n} for n in (replication - 1, replication + 1) if n}
-    ratios, costs, why = {}, {}, {}
-    for name, change in changes.items():
-        crossings = region_copies(**now | change).total
-        disks = change.get("replication", replication) / replication
-
-        def after(values: dict, share=crossings / before, disks=disks):
-            changed = {"region_bytes_per_message": share * values["region_bytes_per_message"]}
-            return Deployment.usd(values | changed | {"disk_gb": disks * values["disk_gb"]}, TOTAL, MILLION)
-
-        def over_now(values: dict, after=after):
-            return after(values) / Deployment.usd(values, TOTAL, MILLION)
-
-        claim, ratio = f"With “{name}” the price per {MILLION} is {{}}", f"price with {name} over that without"
-        costs[name] = estimate(after, inputs, quantity=f"cost per {MILLION}, {name}", claim=claim, unit="USD")
-        one = estimate(over_now, inputs, quantity=ratio, claim=f"{claim} the present one", unit="times")
-        ratios[name] = replace(one, low=nan, high=nan, warnings=(MODELLED, *one.warnings))
-        why[name] = f"a message crosses regions {crossings:.3g} times, not {before:.3g}"
-    return CostChanges(ratios, costs, why)
+    return RegionCopies(elsewhere, replicated, without_replica)
 
 
 COLOURS = {MEASURED: theme.WITHIN, "range": theme.OUTSIDE}

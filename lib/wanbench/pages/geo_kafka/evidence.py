@@ -46,7 +46,7 @@ def evidence(
         except MissingDataError:  # not measured, so the claim stays open
             continue
     if fewest == 1 and "producers_gain" in result:
-        claim = f"The throughput of {most:g} producers is {{}} linear growth from one"
+        claim = f"The throughput of {most:g} producers is {{}} what linear growth from one producer gives"
         result["producers"] = result["producers_gain"].transformed(
             lambda ratio: ratio / most, quantity="growth over linear growth", claim=claim, unit="times"
         )

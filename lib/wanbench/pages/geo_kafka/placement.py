@@ -76,7 +76,7 @@ def placement(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> Placemen
     shares = {
         "balanced topics": (
             result.balanced,
-            "In {} of topics brokers led the same number of partitions, give or take one",
+            "In {} of topics the numbers of partitions that brokers led differed by at most one",
         ),
         "topics spread over regions": (result.spread, spread),
         "topics in sync in all regions": (result.spread & result.all_in_sync, synced),

@@ -87,7 +87,7 @@ def count_region_bytes(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) ->
     notes = (f"{count(dropped, 'trial')} left out, because the counters of all links are missing",) if dropped else ()
     if (trials.background_bps.fillna(0) > 0).any():
         notes += ("background traffic is included in these bytes",)
-    crossing = ("bytes between regions per message", "Each message sends {} between regions", "bytes", notes)
+    crossing = ("bytes between regions per message", "Each message causes {} between regions", "bytes", notes)
     sent = ("messages per second", "In these trials producers sent {}", "messages/s", ())
     means = (mean_of_trials(rows.region_bytes_per_message, *crossing), mean_of_trials(rows.messages_per_s, *sent))
     return CountedBytes(*means, rows)
@@ -110,8 +110,9 @@ ASSUMPTION = "Producers and replicas cause the same bytes with and without consu
 @dataclass(frozen=True, repr=False)
 class ClientRack(Result):
     """
-    The ratio of the cross-region bytes that consumers cause with client.rack to the bytes without it. ratio: Bytes with
-    client.rack over bytes without it.
+    What client.rack, with which consumers read in their own region, saves in bytes between regions.
+
+    ratio: Bytes between regions that consumers cause with client.rack, over those without it.
     trials: One row per trial: reading (`NONE`, `LEADERS` or `RACK`), setting, link_bytes, payload_bytes, crossings
         (link_bytes over payload_bytes), consumed (bytes that consumers report, over payload; the last fraction of a
         second is missing).

@@ -1,15 +1,14 @@
-"""Analyse other surveys: half-distances by sending cloud, and RTTs compared with predictions from the first survey."""
+"""Compare the RTTs of another survey with predictions from the first survey."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import nan
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from wanbench.checks import check_columns
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
 from wanbench.figures.primitives import REFERENCE, interval_points
@@ -18,45 +17,11 @@ from wanbench.methods.distance.pair_points import pair_labels
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, Sample, unordered
 from wanbench.methods.result import Estimate, Result, exact_binomial
-from wanbench.regions import cloud_title
 
-from .ceiling import CeilingFit, fit_with_ceiling
 from .prediction import fit_predictor
 
 RESAMPLES = 2_000
 ENDS = ["region_a", "region_b"]
-
-
-@dataclass(frozen=True, repr=False)
-class HalfDistances(Result):
-    """Throughput against distance by sending cloud (`fits`), with values at a sender's ceiling as lower bounds."""
-
-    fits: dict[str, CeilingFit]
-
-    TITLE = "Half-distance by sending cloud"
-
-    @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        return tuple(
-            replace(
-                fit.half_distance,
-                quantity=f"half-distance from {cloud_title(cloud)}",
-                claim=f"From {cloud_title(cloud)}, throughput halves every {{}} of distance",
-            )
-            for cloud, fit in self.fits.items()
-        )
-
-    @property
-    def sentence(self) -> str:
-        return " ".join(estimate.sentence for estimate in self.estimates)
-
-
-def half_distances(pairs: pd.DataFrame) -> HalfDistances:
-    """Fit throughput against distance separately for each sending cloud (`from_cloud` of table `pairs`)."""
-    check_columns("pairs", pairs, ["from_cloud"])
-    if pairs.empty:
-        raise ParameterError("table pairs has no rows; allowed: one or more.")
-    return HalfDistances({cloud: fit_with_ceiling(part) for cloud, part in pairs.groupby("from_cloud")})
 
 
 @dataclass(frozen=True, repr=False)

@@ -11,20 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import ceil, exp, isfinite, nan
+from math import ceil, exp, isfinite
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from wanbench import regions as catalogue
 from wanbench.checks import check_level, check_number, refusal
 from wanbench.errors import ParameterError
-from wanbench.figures import theme
-from wanbench.figures.primitives import interval_bar
 from wanbench.formatting import count, percent, quantity
-from wanbench.methods.distance.pair_points import DISTANCE_AXIS, add_light, pair_labels
 from wanbench.methods.regions.pairs import Sample, check_pairs, require_regions, unordered
 from wanbench.methods.result import Estimate, Result
 
@@ -45,7 +40,6 @@ LEFT_OUT = {"both": "pairs", "one": "regions", "none": "both regions of a pair"}
 ASSUMPTION = (
     "The pair resembles the measured pairs: neither it nor its regions are exceptional; hosts, tool and load are equal"
 )
-POINT = {"size": 6, "opacity": 0.55}
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,9 +47,10 @@ class Prediction(Result):
     """
     Predicted RTT and throughput of one ordered pair.
 
-    situation: Which of the pair's regions have other measured pairs: "both", "one" or "none". rtt, throughput: In ms
-    and bit/s, with intervals for one measurement of this pair, not for a mean. `throughput` is None if fewer than 10
-        pairs have a throughput. With too few regions, an end of the interval is infinite or the RTT of light.
+    situation: Which of the pair's regions have other measured pairs: "both", "one" or "none".
+    rtt, throughput: In ms and bit/s, with intervals for one measurement of this pair, not for a mean. `throughput` is
+        None if fewer than 10 pairs have a throughput. With too few regions, an end of the interval is infinite or the
+        RTT of light.
     measured: Measured values of this pair by name, `rtt_ms` and `throughput_bps`; not used for the prediction.
     """
 
@@ -67,7 +62,6 @@ class Prediction(Result):
     rtt: Estimate
     throughput: Estimate | None
     measured: Mapping[str, float]
-    pairs: pd.DataFrame
 
     TITLE = "Prediction for one measurement of the pair"
 
@@ -76,40 +70,8 @@ class Prediction(Result):
         sentences = [estimate.sentence for estimate in self.estimates]
         if self.measured:
             values = " and ".join(quantity(value, UNITS[name]) for name, value in self.measured.items())
-            sentences.append(f"The pair was measured: {values}, not used for the prediction.")
+            sentences.append(f"The pair was also measured ({values}), which the prediction does not use.")
         return " ".join(sentences)
-
-    def table(self) -> pd.DataFrame:
-        names = list(UNITS)[: len(self.estimates)]
-        pair = {name: getattr(self, name) for name in ("from_region", "to_region", "situation", "distance_km")}
-        front = pd.DataFrame([pair | {"measured": self.measured.get(name, nan)} for name in names])
-        return pd.concat([front, super().table()], axis=1)
-
-    def figure(self) -> go.Figure:
-        """Draw the predicted RTT and throughput with their intervals, among the measured pairs, over distance."""
-        estimates = dict(zip(UNITS, self.estimates, strict=False))
-        figure = make_subplots(rows=1, cols=len(estimates), horizontal_spacing=0.18)
-        for col, (name, estimate) in enumerate(estimates.items(), start=1):
-            _add_measured(figure, self, name, col)
-            _add_predicted(figure, self.distance_km, estimate, col)
-        figure.update_xaxes(title=DISTANCE_AXIS, tickformat=",d", rangemode="tozero", nticks=5, tickangle=0)
-        figure.update_layout(legend={"orientation": "h", "y": -0.2, "x": 0})
-        figure.update_yaxes(title="round-trip time (ms)", rangemode="tozero", col=1)
-        if self.throughput is not None:
-            bps = self.throughput
-            shown = [*self.pairs.throughput_bps, bps.estimate, bps.low, bps.high]
-            figure.update_yaxes(title="throughput (bit/s, log axis)", **theme.log_axis(shown, "bit/s"), col=2)
-        level, ends = percent(self.rtt.level), f"{self.from_region} to {self.to_region}"
-        return theme.finish(
-            figure,
-            name="prediction",
-            title=theme.headline(f"{self.rtt.formatted} predicted from {ends}", f"Predicted: {ends}"),
-            subtitle=f"Small points: measured pairs of regions. Large point: the prediction; bar: its {level} interval "
-            f"for one measurement. {SITUATIONS[self.situation].capitalize()}. Dashed: light in fibre.",
-            alt=f"Measured pairs over distance, and the prediction. {self.sentence}",
-            caption=f"Prediction for {ends}, {quantity(self.distance_km, 'km')} apart: {SITUATIONS[self.situation]}.",
-            table=self.table(),
-        )
 
 
 @dataclass(frozen=True)
@@ -154,7 +116,6 @@ class Predictor:
             rtt=self._estimate("rtt_ms", ends, situation, new, notes, light),
             throughput=self._estimate("throughput_bps", ends, situation, new, notes) if self.fits.base else None,
             measured=self._measured(ends),
-            pairs=self.pairs,
         )
 
     def _estimate(self, name: str, ends, situation: str, new, notes: tuple[str, ...], floor: float = 0.0) -> Estimate:
@@ -266,55 +227,3 @@ def _checked(pairs: pd.DataFrame) -> pd.DataFrame:
 def _between(pairs: pd.DataFrame, ends: tuple[str, str]) -> pd.Series:
     """Select the rows of a pair, in both directions."""
     return pairs.from_region.isin(ends) & pairs.to_region.isin(ends)
-
-
-def _add_measured(figure: go.Figure, prediction: Prediction, name: str, col: int) -> None:
-    combine = "geometric mean" if name == "throughput_bps" else "median"
-    frame = unordered(prediction.pairs, name, combine=combine).frame
-    ends = (prediction.from_region, prediction.to_region)
-    n_shared = frame.region_a.isin(ends).astype(int) + frame.region_b.isin(ends)
-    cross = {"size": 13, "symbol": "x-thin", "line": {"width": 3, "color": theme.TEXT}}
-    for n, label, marker in (
-        (0, "other pairs", POINT | {"color": theme.LAND}),
-        (1, f"pairs of {' or '.join(map(theme.plain, ends))}", POINT | {"color": theme.WITHIN}),
-        (2, "this pair, measured", cross),
-    ):
-        part = frame[n_shared == n]
-        if part.empty:
-            continue
-        figure.add_scatter(
-            x=part.distance_km,
-            y=part.value,
-            mode="markers",
-            name=label,
-            legendgroup=label,
-            showlegend=col == 1,
-            marker=marker,
-            text=pair_labels(part),
-            hovertemplate="%{text}<br>%{x:,.0f} km<br>%{y:.4s}<extra></extra>",
-            row=1,
-            col=col,
-        )
-    if name == "rtt_ms":
-        farthest = max(frame.distance_km.max(), prediction.distance_km)
-        add_light(figure, np.array([0.0, farthest * 1.02]), row=1, col=col)
-
-
-def _add_predicted(figure: go.Figure, distance_km: float, estimate: Estimate, col: int) -> None:
-    bar = None
-    if np.isfinite([estimate.low, estimate.high]).all():
-        style = {"color": theme.FIT, "thickness": 2.5, "width": 7}
-        bar = interval_bar([estimate.estimate], [estimate.low], [estimate.high], **style)
-    figure.add_scatter(
-        x=[distance_km],
-        y=[estimate.estimate],
-        mode="markers",
-        name="prediction",
-        legendgroup="prediction",
-        showlegend=col == 1,
-        marker={"size": 13, "color": theme.FIT, "symbol": "diamond"},
-        error_y=bar,
-        hovertemplate=f"{estimate.formatted}<br>{estimate.formatted_interval or 'open interval'}<extra></extra>",
-        row=1,
-        col=col,
-    )

@@ -161,7 +161,8 @@ def _facts(audit: Audit, tests: pd.DataFrame) -> None:
         "antipodes",
         None,
         f"Light takes {number(around_ms, 0)} ms around the earth in vacuum, which rounds to the claimed number. In "
-        f"fibre, where data travel, it takes {number(around_ms * FIBRE_INDEX, 0)} ms: no RTT halfway round is less.",
+        f"fibre, where data travel, it takes {number(around_ms * FIBRE_INDEX, 0)} ms: the least RTT to the opposite "
+        "side of the earth.",
     )
     audit.note("n-regions", f"The published rows have {len({*tests.from_region, *tests.to_region})}.")
     n_pairs = len(tests.drop_duplicates(["from_region", "to_region"]))

@@ -44,7 +44,7 @@ def cut_timeline(echoes: pd.DataFrame, cuts: pd.DataFrame) -> go.Figure:
     figure.update_layout(height=max(theme.HEIGHT_PX, 150 + 150 * len(cuts)), legend=theme.LEGEND_ON_TOP)
     worst = max(last_ms)
     last = (
-        f"the last reply came {worst:.0f} ms after the command or sooner"
+        f"the last reply came {worst:.0f} ms or less after the command"
         if round(worst) > 0
         else "no reply came after the command to cut"
     )

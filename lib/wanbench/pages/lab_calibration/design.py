@@ -13,76 +13,62 @@ from pathlib import Path
 from typing import ClassVar
 
 from wanbench.errors import CommandError
-from wanbench.measure.campaign import start
 from wanbench.measure.experiments.base import ExperimentError, bounded, check_declared, keep, links_of
 from wanbench.measure.experiments.iperf3 import Iperf3
 from wanbench.measure.experiments.ping import Ping
 from wanbench.measure.experiments.sampling import gzipped
+from wanbench.measure.labs import separate_links
 from wanbench.measure.labs.base import Host
 from wanbench.measure.links import LinkSettings
-from wanbench.measure.plan import Plan, make_plan
-from wanbench.runs import RawFile, Run, write_raw
+from wanbench.measure.plan import Plan
+from wanbench.measure.plan.plan import Test, test_id
+from wanbench.runs import RawFile, write_raw
 from wanbench.runs.journal import now_utc
 
-Links = dict[tuple[str, str], LinkSettings]
+# Link settings, and the experiment that tests each of them, by the name of the part.
+Parts = Mapping[str, tuple[Sequence[LinkSettings], object]]
 
 
-def separate_pairs(settings: Sequence[LinkSettings]) -> Links:
-    """
-    Make one link per setting, each between two invented regions, with equal settings in both directions.
-
-    Examples
-    --------
-    >>> sorted(separate_pairs([LinkSettings(10), LinkSettings(20)]))[:2]
-    [('lab:a1', 'lab:b1'), ('lab:a2', 'lab:b2')]
-    """
-    links = {}
-    for number, link in enumerate(settings, start=1):
-        links[f"lab:a{number}", f"lab:b{number}"] = link
-        links[f"lab:b{number}", f"lab:a{number}"] = link
-    return links
+_DEEP = {"queue_bytes": 2_000_000, "codel_target_ms": 5}  # CoDel in front of a queue that never overflows
 
 
 def codel_links(rtts_ms: Sequence[float]) -> list[LinkSettings]:
     """Return two links of 20 Mbit/s with CoDel for each round-trip time: one drops packets, the other marks them."""
-    link = {"rate_bps": 20e6, "queue_bytes": 2_000_000, "codel_target_ms": 5}  # a queue that never overflows
-    return [LinkSettings(rtt / 2, **link, ecn=ecn) for rtt in rtts_ms for ecn in (None, True)]
+    return [LinkSettings(rtt / 2, rate_bps=20e6, **_DEEP, ecn=ecn) for rtt in rtts_ms for ecn in (None, True)]
 
 
-def plan_for_links(
-    links: Mapping[tuple[str, str], LinkSettings], experiments: list, *, batch: int | None = None, seed: int = 0
-) -> Plan:
+def overloaded(rate_bps: float) -> LinkSettings:
+    """Return a link with CoDel, to which more is sent than this rate."""
+    return LinkSettings(10, rate_bps=rate_bps, **_DEEP)
+
+
+def mtu_links(mtu_bytes: int) -> list[LinkSettings]:
+    """Return a link that answers packets that are too big, and one that does not."""
+    return [LinkSettings(10, mtu_bytes=mtu_bytes, mtu_black_hole=silent) for silent in (None, True)]
+
+
+def plan_of(rounds: Sequence[Parts], *, seed: int = 0) -> tuple[Plan, dict[tuple[str, str], LinkSettings]]:
     """
-    Plan one test of every link, in the direction that `links` names first.
+    Plan one test of every link, each between two invented regions, and return the plan and the links.
 
-    `links` has both directions, as `separate_pairs` returns them; the other arguments are those of
-    `wanbench.measure.plan.make_plan`.
+    The parts of a round are tested concurrently, and rounds one after another. The name of a part is the setting of its
+    tests.
+
+    >>> near, far = LinkSettings(5), LinkSettings(20)
+    >>> plan, links = plan_of([{"rtt": ([near, far], Ping())}, {"cut": ([near], Cut())}])
+    >>> [[(test.setting, test.from_region, test.rtt_ms) for test in tests] for tests in plan.rounds]
+    [[('rtt', 'lab:a1', 10.0), ('rtt', 'lab:a2', 40.0)], [('cut', 'lab:a3', 10.0)]]
     """
-    forward = [pair for position, pair in enumerate(links) if pair[::-1] not in list(links)[:position]]
-    rtt_ms = {pair: links[pair].delay_ms + links[pair[::-1]].delay_ms for pair in forward}
-    rate_bps = max((link.rate_bps or 0 for link in links.values()), default=0) or None
-    return make_plan(pairs=forward, rtt_ms=rtt_ms, rate_bps=rate_bps, experiments=experiments, batch=batch, seed=seed)
-
-
-def calibrate(
-    campaign: str,
-    settings: Sequence[LinkSettings],
-    experiment,
-    *,
-    lab: str,
-    batch: int | None = None,
-    seed=0,
-    **options,
-) -> Run:
-    """
-    Run one experiment on a separate link for each of `settings`, and return the run.
-
-    Links are tested concurrently, at most `batch` at a time. `lab` and `options` are as in
-    `wanbench.measure.campaign.run`.
-    """
-    links = separate_pairs(settings)
-    plan = plan_for_links(links, [experiment], batch=batch, seed=seed)
-    return start.run(plan, links, lab=lab, campaign=campaign, **options)
+    links = separate_links([link for parts in rounds for settings, _ in parts.values() for link in settings])
+    pairs, planned = enumerate(list(links)[::2], 1), []
+    for position, parts in enumerate(rounds, 1):
+        tests = []
+        for name, (settings, experiment) in parts.items():
+            for link, (number, pair) in zip(settings, pairs, strict=False):
+                about = (2 * link.delay_ms, name, 1, (experiment,))
+                tests.append(Test(test_id(number, *pair), position, *pair, *about))
+        planned.append(tuple(tests))
+    return Plan(tuple(planned), (), seed, lower_bound=len(planned)), links
 
 
 _PROBE, _PROBE_PORT = str(Path(__file__).with_name("probe.py")), 9999

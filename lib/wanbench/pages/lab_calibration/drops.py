@@ -1,15 +1,15 @@
 """Count the packets that links dropped, and how late packets were delivered, to see if the lab distorted a test."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 
-from wanbench import tables
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number
 from wanbench.methods.lab.verdicts import LINK_KEY, OUTSIDE, WITHIN
 from wanbench.methods.result import RowsResult
+from wanbench.runs import Run
 
 DROPPED = ["packets_queue_dropped", "packets_lost", "packets_device_dropped"]
 
@@ -61,8 +61,8 @@ class Lateness(RowsResult):
     """
     How late an emulator delivered packets, which shows whether the machine was fast enough.
 
-    rows: Per run: run_id, packets_delivered, mean_late_ms (over all packets), worst_late_ms; NaN if the emulator does
-        not report lateness.
+    rows: Per part of the measurement: part, packets_delivered, mean_late_ms (over all packets), worst_late_ms; NaN if
+        the emulator does not report lateness.
     """
 
     @property
@@ -72,25 +72,32 @@ class Lateness(RowsResult):
             return "The emulator does not report how late it delivered packets."
         worst, mean = number(reported.worst_late_ms.max()), number(reported.mean_late_ms.max())
         return (
-            f"In {count(len(reported), 'run')} no packet was delivered more than {worst} ms late; the mean "
-            f"lateness was {mean} ms in the worst run."
+            f"In {count(len(reported), 'part')} no packet was delivered more than {worst} ms late; the mean "
+            f"lateness was {mean} ms in the worst part."
         )
 
 
-def lateness(sessions: Sequence[pd.DataFrame]) -> Lateness:
-    """Summarise, for each run, how late packets were delivered, from tables `link_counters`."""
-    counters = _together("link_counters", sessions)
+def lateness(parts: Mapping[str, Mapping[str, pd.DataFrame]]) -> Lateness:
+    """Summarise, for each part, how late packets were delivered, from the tables that `by_part` returns."""
     rows = []
-    for run_id, links in counters.groupby("run_id", sort=False):
+    for part, tables in parts.items():
+        links = tables["link_counters"]
         reported = links[links.mean_late_ms.notna()]
         packets = reported.packets_delivered.astype(float)
         mean = np.average(reported.mean_late_ms, weights=packets) if packets.sum() else np.nan
-        rows.append((run_id, int(links.packets_delivered.sum()), mean, reported.worst_late_ms.max()))
-    return Lateness(pd.DataFrame(rows, columns=["run_id", "packets_delivered", "mean_late_ms", "worst_late_ms"]))
+        rows.append((part, int(links.packets_delivered.sum()), mean, reported.worst_late_ms.max()))
+    return Lateness(pd.DataFrame(rows, columns=["part", "packets_delivered", "mean_late_ms", "worst_late_ms"]))
 
 
-def _together(table: str, sessions: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    return pd.concat(sessions, ignore_index=True) if len(sessions) else tables.from_rows(table, [])
+def by_part(run: Run, tables: Mapping[str, pd.DataFrame]) -> dict[str, dict[str, pd.DataFrame]]:
+    """Return the rows of each part of a run of `design.calibrate`, by the part's name, of tables with regions."""
+    regions, placed = {}, {name: frame for name, frame in tables.items() if "from_region" in frame}
+    for test in run.plan["tests"]:
+        regions.setdefault(test["setting"], set()).update((test["from_region"], test["to_region"]))
+    return {
+        part: {name: frame[frame.from_region.isin(ends)] for name, frame in placed.items()}
+        for part, ends in regions.items()
+    }
 
 
 def _verdict(rows: pd.DataFrame, noun: str) -> str:

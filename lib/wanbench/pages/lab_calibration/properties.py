@@ -7,14 +7,21 @@ import pandas as pd
 
 from wanbench.formatting import count, number, percent, quantity
 from wanbench.methods.distance.inflation import order_interval
-from wanbench.methods.lab.link_verdicts import LEVEL, RATE_SHARE, RTT_MS, RTT_SHARE, effective_n
+from wanbench.methods.lab.link_verdicts import LEVEL, RATE_SHARE, RTT_MS, RTT_SHARE, effective_n, wire_bps
 from wanbench.methods.lab.verdicts import OUTSIDE, Verdicts, groups, judged, link_of, matching, row_of
 from wanbench.methods.result import RowsResult, exact_binomial
+from wanbench.methods.tails.quantile_intervals import ranks
 
 # After a change, packets sent before it are still under way or wait: the longest delay of the page's schedule.
 SETTLING_S = 0.15
-# RFC 8289 keeps what waits permanently near its target of 5 ms; a greedy flow adds its own oscillation.
+EDGE_S = (
+    0.01  # The time at which a schedule began is known from a request to the relay and its answer, which takes less.
+)
+# RFC 8289 lets at most its target of 5 ms wait permanently; a greedy flow adds its own oscillation.
 MOST_WAIT_MS = 15.0
+CODEL_INTERVAL_MS = 100.0  # of a link that states none, as RFC 8289 recommends
+LAW_SHARE = 0.05  # Time between the last packet that CoDel passes and a drop, and rounding at the ends, add up to less.
+FULL_PACKET_BITS = 12_000
 IN_INTERVAL = f"requested value inside the {percent(LEVEL)} interval"
 
 
@@ -22,9 +29,10 @@ def loss_bursts(probes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     """
     Judge the share of lost packets, and the mean number of packets lost in a row, in one direction of each link.
 
-    A lost packet is followed by another with the same probability whatever came before. So the number of those followed
-    has an exact binomial interval, and so has the mean burst, 1 / (1 - their share). Losses themselves are dependent: n
-    packets count as n (1 - c) / (1 + c), where c is the lag-1 autocorrelation of the model.
+    In the model, the packet after a lost packet is lost with the same probability whatever came before. So the number
+    of lost packets that another follows has an exact binomial interval, and so has the mean burst, 1 / (1 - their
+    share). Losses themselves are dependent: n packets count as n (1 - c) / (1 + c), where c is the lag-1
+    autocorrelation of the model.
     """
     rows = []
     for key, group in groups("probes", probes):
@@ -45,24 +53,56 @@ def loss_bursts(probes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     return Verdicts.of(rows)
 
 
-def waits(probes: pd.DataFrame, links: pd.DataFrame, *, skip_s: float) -> Verdicts:
+def waits(probes: pd.DataFrame, transfers: pd.DataFrame, links: pd.DataFrame, *, skip_s: float) -> Verdicts:
     """
-    Judge whether the median wait in queues with CoDel is at most 15 ms, from `skip_s` after the first packet on.
+    Judge whether nineteen of twenty packets wait at most 15 ms in queues with CoDel, in the steady state of TCP, which
+    begins `skip_s` after the first packet.
 
-    The wait is the one-way delay less the requested delay of the link. Its interval is from order statistics of as
-    many values as the autocorrelation leaves independent.
+    The wait is the one-way delay less the requested delay of the link. Its interval is from order statistics, with the
+    effective number of values. The note says how long packets wait if the queue is not empty, which is while the wait
+    exceeds the time that one full packet takes to send, and how much of the rate TCP uses.
     """
-    rows = []
+    rows, q = [], 0.95
     for key, group in groups("probes", probes):
         link, group = link_of(links, key), group[~group.lost].sort_values("sequence")
         values = group.delay_ms[group.sent_at_s > group.sent_at_s.min() + skip_s].to_numpy(float) - link.delay_ms
         row = row_of(key, "wait", "ms", LEVEL, f"at most {MOST_WAIT_MS:g} ms", len(values))
         if len(values) > 1:
-            every = max(1, round(len(values) / effective_n(values, of="mean")))
-            low, high = order_interval(values[::every], LEVEL)
-            note = f"mean {quantity(values.mean(), 'ms')}, nine in ten below {quantity(np.quantile(values, 0.9), 'ms')}"
+            below, above = ranks(len(values), q, LEVEL, effective_n(values, of="mean"))
+            ordered = np.sort(values)
+            low, high = ordered[below - 1] if below else 0.0, ordered[above - 1] if above else np.inf
+            waiting = pd.Series(values[values > FULL_PACKET_BITS / link.rate_bps * 1000])
+            middles = [quantity(value, "ms") for value in (np.median(values), values.mean(), waiting.median())]
+            used = sum(map(wire_bps, matching(transfers, key).itertuples())) / link.rate_bps
+            busy, used = (percent(round(share, 2)) for share in (len(waiting) / len(values), used))
+            note = f"median {middles[0]}, mean {middles[1]}; packets wait in {busy} of the time, then with a median of "
+            note += f"{middles[2]}; TCP uses {used} of the rate"
             target = float(link.codel_target_ms)
-            row |= judged(target, float(np.median(values)), low, high, MOST_WAIT_MS - target, note)
+            row |= judged(target, float(np.quantile(values, q)), low, high, MOST_WAIT_MS - target, note)
+        rows.append(row)
+    return Verdicts.of(rows)
+
+
+def drop_law(probes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
+    """
+    Judge how many packets CoDel drops from its first drop until the last packet is sent, while more packets arrive than
+    the link can pass and none reacts to a drop.
+
+    RFC 8289 (section 5.3) drops the packet number n + 1 an interval / sqrt(n) after number n, so a time t after the
+    first drop it has dropped about (t / (2 interval))^2 packets. The limit is 5 %.
+    """
+    rows = []
+    for key, group in groups("probes", probes):
+        link, group = link_of(links, key), group.sort_values("sequence")
+        arrived = group.sent_at_s.astype(float) + group.delay_ms.astype(float) / 1000
+        arrived, at = arrived.bfill(), group.sent_at_s.max() + link.delay_ms / 1000
+        drops = arrived[group.lost & (arrived < at)].to_numpy(dtype=float)
+        row = row_of(key, "drop-law", "packets", np.nan, percent(LAW_SHARE), len(drops))
+        if len(drops):
+            interval_s = (CODEL_INTERVAL_MS if pd.isna(link.codel_interval_ms) else link.codel_interval_ms) / 1000
+            due = np.concatenate([[0], np.cumsum(interval_s / np.sqrt(np.arange(1, len(group))))])
+            expected = int((due <= at - drops[0]).sum())
+            row |= judged(expected, float(len(drops)), np.nan, np.nan, LAW_SHARE * expected)
         rows.append(row)
     return Verdicts.of(rows)
 
@@ -86,7 +126,8 @@ def marks(runs: pd.DataFrame, transfers: pd.DataFrame, links: pd.DataFrame) -> V
 
 def schedule(probes: pd.DataFrame, runs: pd.DataFrame, links: Mapping[tuple[str, str], object]) -> Verdicts:
     """
-    Judge delay, loss and rate of links that change, from 150 ms after each step of their schedules to the next.
+    Judge delay, loss and rate of links that change, from 150 ms after each step of their schedules to 10 ms
+    before the next.
 
     Limits: 1 ms + 1 % for the median one-way delay while packets do not wait for a rate, the exact binomial interval
     for the loss, and 5 % for the rate of arrivals while more is sent than the link can pass.
@@ -104,7 +145,7 @@ def schedule(probes: pd.DataFrame, runs: pd.DataFrame, links: Mapping[tuple[str,
         now = {"delay_ms": link.delay_ms, "loss": link.loss, "rate_bps": link.rate_bps}
         for step, end in zip(link.schedule, ends, strict=True):
             now |= {name: value for name in now if (value := getattr(step, name)) is not None}
-            inside = (sent >= step.at_s + SETTLING_S) & (sent < min(end, sent[-1]))
+            inside = (sent >= step.at_s + SETTLING_S) & (sent < min(end - EDGE_S, sent[-1]))
             lost, got = np.isnan(delay[inside]), delay[inside & ~np.isnan(delay)]
             if not len(got):
                 continue
@@ -126,9 +167,7 @@ def schedule(probes: pd.DataFrame, runs: pd.DataFrame, links: Mapping[tuple[str,
 
 
 def mtu(echoes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
-    """
-    Judge the MTU that ping was told of when its echoes were too big, and whether a black hole answered any of them.
-    """
+    """Judge the MTU in the answers to echoes that were too big, and whether a black hole answered any echo."""
     rows = []
     for key, group in groups("echoes", echoes):
         link = link_of(links, key)
@@ -170,7 +209,7 @@ class RelayCost(RowsResult):
 
 
 def relay_cost(runs: Sequence[pd.DataFrame]) -> RelayCost:
-    """Divide the relay's processor time by the packets sent, in tests that were alone in their lab (`probe_runs`)."""
+    """Divide the relay's processor time by the packets sent; `runs` are tables probe_runs of tests that ran alone."""
     rows = pd.concat(runs, ignore_index=True)
     per_s, each = rows.packets / rows.lasted_s, rows.relay_processor_s / rows.packets
     rows = rows[["run_id", "from_region", "to_region", "packets"]].assign(

@@ -84,7 +84,9 @@ class PairChanges(RowsResult):
     def cautions(self) -> tuple[str, ...]:
         expected = FALSE_PER_YEAR[self.measure] * self.rows.steps.sum() / 365
         short = sum(one.too_short for one in self.series.values())
-        notes = [f"about {number(expected, 2)} changes would be found if there were none"] if expected >= 0.5 else []
+        notes = (
+            [f"about {number(expected, 2)} changes would be found even if nothing changed"] if expected >= 0.5 else []
+        )
         if short:
             notes.append(f"{count(short, 'pair')} had too few values to look for changes")
         return (*notes, *super().cautions)

@@ -23,8 +23,8 @@ ORDER BY started_at_utc
 @dataclass(frozen=True, repr=False)
 class RouteChanges(RowsResult):
     """
-    Changes of route, one row per pair: `steps` of time with a route, `routes` (number of different ones), `changes`,
-    and `with_rtt` (number of changes at most one step from a change of the RTT's level).
+    Changes of route, one row per pair: `steps` (of time, with a route), `routes` (number of different routes),
+    `changes`, and `with_rtt` (number of changes at most one step from a change of the RTT's level).
     """
 
     TITLE = "Changes of route"

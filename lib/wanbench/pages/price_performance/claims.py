@@ -63,7 +63,7 @@ def evidence(
         estimates["producer_latency"] = replace(frontier.latencies.ratios[high, low], quantity=texts[0], claim=texts[1])
     best = costs.rates.settings[-1]
     claim = "With twice the network rate, {} is {{}} the value with the plain size"
-    requests = f"From {plain} to {best}, the ratio of requests is {{}} the ratio of messages"
+    requests = f"The requests per message of {best} are {{}} those of {plain}"
     sent, waited = "the rate that brokers send", "the share of time in IOWait"
     for name, column, setting, title, text in (
         ("network_limit", "brokers_sent_bps", more_network, f"{sent}, twice the network", claim.format(sent)),
@@ -110,7 +110,7 @@ def own_numbers(audit: Audit) -> None:
 
 
 def messages_per_s(audit: Audit, name: str) -> float:
-    """Return messages per second and priced broker, from price and cost per message."""
+    """Return the messages per second of each priced broker, from its price per hour and the cost per message."""
     return audit.number(f"{name}-exact") / audit.number(f"{name}-billion") * 1e9 / 3600
 
 
@@ -137,9 +137,7 @@ def _setup(audit: Audit) -> list[tuple[str, bool | None, str]]:
 
 
 def _recomputed(audit: Audit) -> list[tuple[str, float | Estimate, str]]:
-    """
-    Recompute printed numbers from others: prices, MB/s, "less than Intel", and the cost above the leader's.
-    """
+    """Recompute printed numbers from others: prices, MB/s, "less than Intel", and how far costs exceed the leader's."""
     rows, intel = [], audit.number(f"{RIVAL}-exact")
     for name in INSTANCES:
         price, cost = audit.number(f"{name}-exact"), audit.number(f"{name}-billion")
@@ -167,7 +165,7 @@ def _costs(audit: Audit) -> list[tuple[str, bool | None, str]]:
         mb_per_s = _mb_per_s(audit, name)
         copies = audit.number(f"{name}-ebs-bytes") / mb_per_s
         working = (
-            f"Own numbers: {audit.number(f'{name}-exact'):g} USD/h over this cost is "
+            f"Own numbers: {audit.number(f'{name}-exact'):g} USD/h divided by this cost is "
             f"{number(messages_per_s(audit, name) / MEGA)} million messages/s, or {number(mb_per_s, 0)} MB/s: per "
             f"broker if the cost includes all {number(brokers)} brokers, for the whole cluster if it includes one. EBS "
             f"volumes can write {number(copies, 2)} copies of that in the first case, and "

@@ -83,7 +83,7 @@ class SizeCosts(Result):
     def price_that_ties(self, setting: str, other: str) -> Estimate:
         """Estimate the price of `setting`, in USD per hour, at which its messages cost as much as with `other`."""
         now = float(self.trials.usd_per_hour[self.trials.setting == setting].iloc[0])
-        claim = f"“{setting}” would cost as much per message as “{other}” at {{}} instead of {now:g}"
+        claim = f"“{setting}” would cost as much per message as “{other}” at a price of {{}} instead of {now:g}"
         about = {"quantity": f"price at which {setting} ties with {other}", "claim": claim, "unit": "USD/hour"}
         return self.ratio(other, setting).transformed(lambda ratio: now * ratio, **about)
 

@@ -202,7 +202,8 @@ def _requests(rates: TrialRates, tables) -> pd.DataFrame:
 
 def _processors(rates: TrialRates, tables, brokers: int) -> pd.DataFrame:
     """
-    Return, for each trial, the largest share of periods that exhausted a quota, and the processors that brokers used.
+    Return, for each trial, the largest share of periods in which a broker used up its quota, and the processors used by
+    brokers.
     """
     columns = [*KEY, "waited", "brokers_used"]
     metrics = tables.get("metrics")

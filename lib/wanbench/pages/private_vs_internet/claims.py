@@ -18,8 +18,8 @@ from wanbench.methods.result.means import share_of
 from wanbench.methods.tcp.models import MSS_BYTES
 from wanbench.methods.trials.processors import ProcessorEffect
 
-from .arms import more_or_less, times
 from .result import Factorial
+from .two_links import more_or_less, times
 
 SOURCE = "000-private-vs-internet"
 PATHS = {"vpn": "the VPN", "private": "the private link"}

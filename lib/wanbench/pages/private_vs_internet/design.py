@@ -69,9 +69,10 @@ def two_paths(
     Plan the same load over two paths, interleaved (A B B A ...), with background traffic and pings, at each scale.
 
     At scale 5 the link's rate, the background and the producers' batches are a fifth of those at scale 1. The batch
-    size determines the rate of a producer that waits for acknowledgements, so all parts of the link's rate stay the
-    same if batches are equally full. Small batches are less full: 4,096 bytes hold 3 records of 1,000 (75 %), 2,048
-    hold 1 (52 %), 81,920 hold 81 (99.8 %). So the record size is fitted to the batch, unless `fit_records` is False.
+    size determines the rate of a producer that waits for acknowledgements, so each part of the traffic keeps its share
+    of the link's rate if batches are equally full. Small batches are less full: 4,096 bytes hold 3 records of 1,000 (75
+    %), 2,048 hold 1 (52 %), 81,920 hold 81 (99.8 %). So the record size is fitted to the batch, unless `fit_records` is
+    False.
 
     Parameters
     ----------

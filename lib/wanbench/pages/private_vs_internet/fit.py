@@ -150,7 +150,7 @@ def fit_factorial(
     measured = grid = pd.DataFrame(columns=[*names, "gain", "low", "high", "verdict"])
     if {delay, rate} <= {*elasticities}:
         gain = -sums.unit(1 + names.index(delay)) - sums.unit(1 + names.index(rate))
-        claim = f"the gain from halving {word(delay)} is {{}} the gain from doubling {word(rate)}, in {word(response)}"
+        claim = f"halving the {word(delay)} gains {{}} as much in {word(response)} as doubling the {word(rate)}"
         claim = f"On average between the levels, {claim}"
         thesis = sums.estimate(gain, "halved delay over doubled rate", claim, _doubled, "times")
         covariances = (robust.covariance, pooled)

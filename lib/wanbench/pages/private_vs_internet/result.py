@@ -42,7 +42,7 @@ class Factorial(Result):
     elasticities: By factor: the elasticity of the response, averaged over the levels of all factors.
     interactions: By tuple of factors: the change in the elasticity of one factor per e-fold of the other, or between
         the levels of a contrast.
-    doublings: By factor: the factor by which doubling it multiplies the response, averaged in the same way.
+    doublings: By factor: the response after this factor doubles over the response before, averaged in the same way.
     effects: By two-level factor: the ratio of the response at its high level to the response at its low level.
     thesis: The gain from halving `delay` over the gain from doubling `rate`, averaged in the same way (above 1: delay
         matters more). A gain is the factor by which the response grows.
@@ -117,7 +117,7 @@ class Factorial(Result):
         counts = self.combinations.verdict.value_counts()
         holds, fails, undecided = (int(counts.get(name, 0)) for name in VERDICTS)
         total = count(len(self.combinations), "combination")
-        more = f"alving {word(self.delay)} gains more than doubling {word(self.rate)}"
+        more = f"alving the {word(self.delay)} gains more than doubling the {word(self.rate)}"
         together = f"({percent(self.thesis.level)} intervals, simultaneous)"
         if not holds and not fails:
             return f"Whether h{more} is undecided in all {total} of levels {together}."
@@ -129,7 +129,7 @@ class Factorial(Result):
             return ""
         counts = self.combinations.verdict.value_counts()
         holds, fails, undecided = (int(counts.get(name, 0)) for name in VERDICTS)
-        gains = f"halving {word(self.delay)} gains more than doubling {word(self.rate)}"
+        gains = f"halving the {word(self.delay)} gains more than doubling the {word(self.rate)}"
         if undecided == len(self.combinations):
             return f"This experiment cannot say whether {gains}."
         cases = count(len(self.combinations), "case")
@@ -261,7 +261,7 @@ def _gain_map(fit: Factorial) -> go.Figure:
     return theme.finish(
         figure,
         name="thesis-map",
-        title=f"Halved {word(fit.delay)} gains more in {more}, less in {less}, undecided in {open_}",
+        title=f"Halving the {word(fit.delay)} gains more in {more}, less in {less}, undecided in {open_}",
         subtitle="Blue, above 1: latency matters more; orange, below 1: bandwidth does. Crosses: undecided at "
         f"{percent(fit.thesis.level)}, simultaneous over the whole space.{f' At {shown}.' if shown else ''}",
         alt=f"Map of gains over delay and rate. {fit.verdict()} {fit.shares_sentence()}",

@@ -1,14 +1,15 @@
 """
 Estimate the ratio of the throughputs of two links from interleaved trials (A B B A ...).
 
-Trials are the units. Each trial is compared with the adjacent trial of the other link, so slow changes affect both. For
-comparison there are Welch's interval over trials, which ignores pairs, and an interval that treats every second as
-independent.
+Trials are the units, because the seconds of a trial are autocorrelated. Each trial is compared with the adjacent trial
+of the other link, so slow changes affect both. For comparison there are Welch's interval (1947) over trials, which
+ignores pairs, and an interval that treats every second as independent.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import log, nan, sqrt
 
 import numpy as np
 import pandas as pd
@@ -18,12 +19,12 @@ from plotly.subplots import make_subplots
 from wanbench.checks import check_kind
 from wanbench.errors import ParameterError
 from wanbench.figures import primitives, theme
-from wanbench.formatting import count, percent, quantity
+from wanbench.formatting import count, number, percent, quantity
 from wanbench.methods.result import LEVEL, Estimate, Interval, Result, reasons
+from wanbench.methods.result.estimate import t_interval
+from wanbench.methods.time.series import welch_freedom
 from wanbench.methods.trials.rates import MEASURED, TrialRates, add_mean, points
 from wanbench.methods.trials.steadiness import steadiness
-
-from .arms import ASSUMPTIONS, METHODS, Comparison, compare_arms
 
 SECONDS = "seconds"
 LINKS = ("internet", "private")
@@ -34,13 +35,59 @@ OTHER_VALUES = (
 )
 # Column of `TrialRates.seconds` to which each value is proportional
 PER_SECOND = {"batches_per_s": "batches", "records_per_s": "records", "throughput_bps": "records"}
-RESAMPLES = 1_000  # Number of resamples of the seconds of a link with a single trial
 FLAT_OUT = (
     "unthrottled producers fill their buffers, so the time to acknowledgement is mostly time that records wait there: "
     "it depends on how long the producers ran, not on the distance to the brokers"
 )
 OF_TRIALS = "Welch's interval over unpaired trials"
 OF_SECONDS = "Welch's interval over single seconds"
+BY_TRIAL = {
+    "method": "t on the means of trials, with the trial as the unit (Welch 1947)",
+    "assumption": "All trials are independent, and the measured trials include every kind of trial: with one bad trial "
+    "in ten, half of all sets of six trials have none",
+}
+IN_PAIRS = {
+    "method": "paired: t on the differences between the arms within each pair",
+    "assumption": "Differences between pairs affect both arms by the same factor; the pairs are independent, and "
+    "include every kind of pair: with one bad pair in ten, half of all sets of six pairs have none",
+}
+SINGLE = "no interval: a link has a single trial, and trials may differ"
+
+
+def times(ratio: float) -> str:
+    """
+    Format a ratio.
+
+    >>> times(2.25), times(0.444)
+    ('2.25 times', '0.444 times')
+    """
+    return quantity(ratio, "times")
+
+
+def more_or_less(ratio: float) -> str:
+    """
+    Format a ratio as per cent more or less: 2.25 times as much is 125 % more, not "225 % more".
+
+    >>> more_or_less(2.25), more_or_less(0.8), more_or_less(1.0)
+    ('125 % more', '20 % less', 'the same')
+    """
+    change = round(100 * abs(ratio - 1), 1)
+    if not change:
+        return "the same"
+    return f"{number(change, 0 if change >= 10 else 1)} % {'more' if ratio > 1 else 'less'}"
+
+
+def welch(a, b, level: float) -> tuple[float, float, float]:
+    """
+    Return the ends of Welch's interval (1947) of the log ratio of two means, and the standard error (delta method).
+
+    All are NaN if either side has fewer than two values.
+    """
+    if min(len(a), len(b)) < 2:
+        return nan, nan, nan
+    parts = [float(np.var(x, ddof=1)) / len(x) / float(np.mean(x)) ** 2 for x in (a, b)]
+    error = sqrt(sum(parts))
+    return *t_interval(log(np.mean(b) / np.mean(a)), error, welch_freedom(parts, (len(a), len(b))), level), error
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,17 +95,17 @@ class TwoLinks(Result):
     """
     The private link (b) compared with the internet (a).
 
-    ratio: Mean of b's trials over mean of a's: `paired` if there are two pairs or more, else `by_trial`.
-    paired: Trials compared within pairs.
-    by_trial: Trials compared without pairs; its naive interval treats every counted second as independent.
+    ratio: Mean of b's trials over mean of a's: within pairs if there are two pairs or more, else `by_trial`.
+    by_trial: The ratio without pairs; its naive interval treats every counted second as independent.
+    means: The mean of a's and of b's trials, over which `ratio` is taken.
     other_values: Ratios of other values, by column of `TrialRates.rates`.
     pairs: One row per pair: `block`, `pair`, `a`, `b` (the values of both trials), `order_a`, `order_b`, `ratio`.
     trials: The rows of `TrialRates.rates` of both links, with the name of the `link`.
     """
 
     ratio: Estimate
-    paired: Comparison | None
-    by_trial: Comparison
+    by_trial: Estimate
+    means: tuple[float, float]
     other_values: dict[str, Estimate]
     pairs: pd.DataFrame
     trials: pd.DataFrame
@@ -71,7 +118,16 @@ class TwoLinks(Result):
 
     @property
     def sentence(self) -> str:
-        return (self.paired or self.by_trial).sentence
+        """State the ratio of means as "times" and as "per cent more", which are easily confused."""
+        ratio, (label, unit) = self.ratio, MEASURED[VALUE]
+        ends = ratio.formatted_interval
+        inside = f"{ratio.formatted_level} interval {ends}; {ratio.basis}" if ends else ratio.basis
+        unsure = ", though they may be equal" if ratio.low <= 1 <= ratio.high else ""
+        return (
+            f"The mean {label} of “{LINKS[1]}” is {ratio.formatted} that of “{LINKS[0]}” ({inside}), which is "
+            f"{more_or_less(ratio.estimate)}{unsure}: {quantity(self.means[1], unit)} against "
+            f"{quantity(self.means[0], unit)}."
+        )
 
     def figure(self) -> go.Figure:
         a, b = LINKS
@@ -110,7 +166,7 @@ class TwoLinks(Result):
         )
 
 
-def compare_links(rates: TrialRates, *, seed: int = 0) -> TwoLinks:
+def compare_links(rates: TrialRates) -> TwoLinks:
     """
     Estimate the ratio of the values over the private link to those over the internet.
 
@@ -119,21 +175,21 @@ def compare_links(rates: TrialRates, *, seed: int = 0) -> TwoLinks:
     interval (data/validity/trials.csv).
 
     rates: The result of `trial_rates`. Values of `OTHER_VALUES` that a trial lacks are left out.
-    seed: Seed of the bootstrap, which is used if a link has a single trial.
 
     Raises ParameterError: a link has no measured trial.
     """
     trials = link_trials(rates, VALUE)
     partners = _partners(trials)
-    pairs, paired, by_trial = _compare(partners, trials, rates, VALUE, seed)
-    ratio = _cautioned((paired or by_trial).ratio, _notes(trials, pairs, rates))
+    pairs, paired, by_trial = _compare(partners, trials, rates, VALUE)
+    ratio = _cautioned(paired or by_trial, _notes(trials, pairs, rates))
+    means = (pairs.a.mean(), pairs.b.mean()) if paired else tuple(side.mean() for side in _sides(trials, VALUE))
     others = {}
     for name in OTHER_VALUES:
         if name in trials and trials[name].notna().all() and (trials[name] > 0).all():
-            _, in_pairs, over_all = _compare(partners, trials, rates, name, seed)
+            _, in_pairs, over_all = _compare(partners, trials, rates, name)
             flat_out = name == "mean_latency_ms" and trials.target_records_per_s.isna().any()
-            others[name] = _cautioned((in_pairs or over_all).ratio, (FLAT_OUT,) if flat_out else ())
-    return TwoLinks(ratio, paired, by_trial, others, pairs, trials)
+            others[name] = _cautioned(in_pairs or over_all, (FLAT_OUT,) if flat_out else ())
+    return TwoLinks(ratio, by_trial, means, others, pairs, trials)
 
 
 def link_trials(rates: TrialRates, value: str) -> pd.DataFrame:
@@ -174,7 +230,7 @@ def _partners(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def _values_of_pairs(partners: pd.DataFrame, trials: pd.DataFrame, value: str) -> pd.DataFrame:
-    """Return the values and the ratio of each pair, as `paired_trials` does."""
+    """Return the rows of `TwoLinks.pairs`: both values of each pair, and their ratio."""
     pairs = partners[["run_id", "block", "pair"]]
     a, b = (trials[value].iloc[partners[row]].reset_index(drop=True) for row in ("row_a", "row_b"))
     return pairs.assign(a=a, b=b, order_a=partners.order_a, order_b=partners.order_b, ratio=b / a)
@@ -211,31 +267,57 @@ def _seconds(trials: pd.DataFrame, rates: TrialRates, value: str) -> pd.DataFram
     return trials.assign(_value=trials[value], second=0)
 
 
+def _sides(rows: pd.DataFrame, value: str) -> list[np.ndarray]:
+    return [rows[value][rows.link == name].to_numpy(dtype=float) for name in LINKS]
+
+
 def _compare(
-    partners: pd.DataFrame, trials: pd.DataFrame, rates: TrialRates, value: str, seed: int
-) -> tuple[pd.DataFrame, Comparison | None, Comparison]:
-    """Return the pairs, the comparison within pairs (None for fewer than two), and the comparison of all trials."""
-    label, unit = MEASURED[value]
-    settings = {"arm": "link", "arms": LINKS, "unit": unit, "level": LEVEL, "seed": seed, "resamples": RESAMPLES}
-    claim = f"The mean {label} over “{LINKS[1]}” is {{}} that over “{LINKS[0]}”"
-    rows = _seconds(trials, rates, value).rename(columns={"_value": label})
-    by_trial = compare_arms(rows, label, run="trial", time="second", **settings)
-    naive = replace(by_trial.ratio.naive, method=OF_SECONDS if len(rows) > len(trials) else OF_TRIALS)
-    unpaired = replace(by_trial.ratio, claim=claim, naive=naive)
-    if by_trial.unit_of_replication == "runs":
-        sizes = trials.link.value_counts()
-        unpaired = replace(unpaired, basis=f"{count(int(sizes[LINKS[0]]), 'trial')} against {sizes[LINKS[1]]}")
-    by_trial = replace(by_trial, ratio=unpaired)
+    partners: pd.DataFrame, trials: pd.DataFrame, rates: TrialRates, value: str
+) -> tuple[pd.DataFrame, Estimate | None, Estimate]:
+    """Return the pairs, the ratio within pairs (None for fewer than two), and the ratio over all trials."""
+    label = MEASURED[value][0]
+    names = {"quantity": f"ratio of means, {label}", "unit": "times", "level": LEVEL}
+    names["claim"] = f"The mean {label} over “{LINKS[1]}” is {{}} that over “{LINKS[0]}”"
+    rows, sides = _seconds(trials, rates, value), _sides(trials, value)
+    singles = OF_SECONDS if len(rows) > len(trials) else OF_TRIALS
+    sizes, naive = [len(side) for side in sides], _interval(singles, *welch(*_sides(rows, "_value"), LEVEL))
+    about = {"n": sum(sizes), "basis": f"{count(sizes[0], 'trial')} against {sizes[1]}", "naive": naive}
+    about["warnings"] = (SINGLE,) if min(sizes) < 2 else ()
+    unpaired = _ratio(sides, welch(*sides, LEVEL), **about, **BY_TRIAL, **names)
     pairs = _values_of_pairs(partners, trials, value)
     if len(pairs) < 2:
-        return pairs, None, by_trial
-    sides = [pairs[["pair"]].assign(link=name, **{label: pairs[k]}) for name, k in zip(LINKS, "ab", strict=True)]
-    paired = compare_arms(pd.concat(sides), label, block="pair", **settings)
-    how = {"method": METHODS["blocks"].format(unit="pair"), "assumption": ASSUMPTIONS["blocks"].format(unit="pair")}
-    others = (Interval(unpaired.method, unpaired.low, unpaired.high), unpaired.naive)
-    naive, basis = replace(paired.ratio.naive, method=OF_TRIALS), f"{count(len(pairs), 'pair')} of trials"
-    ratio = replace(paired.ratio, naive=naive, claim=claim, basis=basis, others=others, **how)
-    return pairs, replace(paired, ratio=ratio), by_trial
+        return pairs, None, unpaired
+    others = (Interval(unpaired.method, unpaired.low, unpaired.high), naive)
+    return pairs, paired_ratio(pairs.a, pairs.b, others=others, **names), unpaired
+
+
+def paired_ratio(a, b, *, level: float = LEVEL, **about) -> Estimate:
+    """
+    Estimate the mean of b over the mean of a from pairs of trials.
+
+    a, b: The values of each pair, in the same order; two pairs or more.
+    about: Further fields of the Estimate, such as quantity and claim.
+    """
+    a, b = sides = [np.asarray(side, dtype=float) for side in (a, b)]
+    n = len(a)
+    # the logarithm of the ratio varies between pairs as the relative deviations do, to first order
+    error = float((b / b.mean() - a / a.mean()).std(ddof=1)) / sqrt(n)
+    ends = t_interval(log(b.mean() / a.mean()), error, n - 1, level)
+    about |= {"n": n, "basis": f"{count(n, 'pair')} of trials", "level": level}
+    about["naive"] = _interval(OF_TRIALS, *welch(a, b, level))
+    return _ratio(sides, (*ends, error), **about, **IN_PAIRS)
+
+
+def _interval(method: str, low: float, high: float, _) -> Interval:
+    """Return the interval of a ratio from that of its logarithm; the interval of few trials may be infinite."""
+    with np.errstate(over="ignore"):
+        return Interval(method, float(np.exp(low)), float(np.exp(high)))
+
+
+def _ratio(sides: list[np.ndarray], log_ends: tuple[float, float, float], **about) -> Estimate:
+    """Make the estimate of a ratio from both ends and the standard error of its logarithm."""
+    value, ends = float(sides[1].mean() / sides[0].mean()), _interval("", *log_ends)
+    return Estimate(estimate=value, low=ends.low, high=ends.high, standard_error=log_ends[2] * value, **about)
 
 
 def _cautioned(estimate: Estimate, notes: tuple[str, ...]) -> Estimate:
@@ -244,8 +326,8 @@ def _cautioned(estimate: Estimate, notes: tuple[str, ...]) -> Estimate:
 
 def _methods(result: TwoLinks) -> list[tuple]:
     """Return the name, ratio, low and high of each method."""
-    single = result.by_trial.ratio
-    paired = None if result.paired is None else result.ratio
+    single = result.by_trial
+    paired = result.ratio if len(result.pairs) > 1 else None
     named = {"in pairs": paired, "trials, unpaired": single}
     rows = [(name, one.estimate, one.low, one.high) for name, one in named.items() if one is not None]
     if single.naive.method == OF_SECONDS:

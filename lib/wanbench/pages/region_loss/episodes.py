@@ -64,7 +64,7 @@ class Episode:
 
     @property
     def has_fault(self) -> bool:
-        """Return whether any region was affected."""
+        """Whether a fault with known times affected any region."""
         return bool(self.affected) and pd.notna(self.about.fault_at_s) and pd.notna(self.about.heal_at_s)
 
     @cached_property
@@ -195,7 +195,7 @@ class Episodes(Result):
         notes = [f"{count(n, 'attempt')} left out: {reason}" for reason, n in reasons.items()]
         if late:
             acknowledged = (
-                f"only {100 * min(late):.0f} % of the records due a second before the fault had been acknowledged"
+                f"only {100 * min(late):.0f} % of the records due over a second before it had been acknowledged"
             )
             behind = f"producers were behind before the fault in {count(len(late), 'episode')}"
             notes.append(

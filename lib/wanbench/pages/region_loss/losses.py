@@ -52,7 +52,7 @@ class Losses(Result):
 
     def counted(self, setting: str, noun: str = "") -> str:
         """
-        Return as text how many records were lost or undelivered, and in how many episodes; if none, with an upper
+        Return as text how many records were lost or undelivered, and in how many episodes; for none, add an upper
         bound.
         """
         sums, share = self.sums(setting), self.episodes_with(setting)

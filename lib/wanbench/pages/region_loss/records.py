@@ -49,7 +49,7 @@ MORE = {
     "lost_after_delivery": "of those lost: received before they vanished",
     "overwritten": "of those lost: another record has their offset",
 }
-"""Further counts; their records may also be counted above."""
+"""Further counts, of records that may also be counted as one of the faults."""
 
 
 EXPECTED = {

@@ -78,7 +78,7 @@ class Recovery(OverEpisodes):
         figure.update_layout(margin={"b": 110}, height=240 + 64 * len(settings), legend=legend)
         outages = sorted((self.of(name, "writes") for name in settings), key=lambda one: one.estimate)
         ends = " to ".join(dict.fromkeys(one.formatted for one in outages[:: max(1, len(outages) - 1)]))
-        stopped = f"All writes stop for {ends} in the median, by setting"
+        stopped = f"The median outage of all writes is {ends}, by setting"
         return theme.finish(
             figure,
             name="outages",

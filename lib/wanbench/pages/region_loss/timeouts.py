@@ -16,15 +16,14 @@ Controller in the region that is lost
     vote, which takes one round trip, or with split votes up to 2 E (drawn from E to 2 E) and B more. The new controller
     starts every session again.
 Acknowledgements with acks=all
-    A leader answers once every in-sync replica has the record. A replica in the dark region leaves the in-sync set when
+    A leader answers once every in-sync replica has the record. A replica in the lost region leaves the in-sync set when
     its broker is fenced, or when its leader has seen it lag for L, whichever comes first. It may have lagged for
-    replica.fetch.wait.max.ms and r before the fault, the leader checks every L/2, and a controller must agree.
-    Until then no partition with a replica in the dark region can be written, wherever its leader is. If every
-    partition has a replica in every region, none can be written.
-    With acks=1, leaders elsewhere answer at once.
+    replica.fetch.wait.max.ms and r before the fault, the leader checks every L/2, and a controller must agree. Until
+    then no partition with a replica in the lost region can be written, wherever its leader is. If every partition has a
+    replica in every region, none can be written. With acks=1, leaders elsewhere answer at once.
 Election
     The controller commits the new leaders to a majority, and brokers fetch them: one to three round trips.
-Partitions led in the dark region
+Partitions led in the lost region
     A cut leaves connections open. librdkafka gives up a request to the lost leader after T, and checks for
     such requests once a second (`SCAN_S`). (Its request.timeout.ms, unlike the Java client's, is enforced by
     the broker.) Then the producer asks for the leader and sends again, after R and up to a fifth more.

@@ -82,8 +82,8 @@ def evidence(
 
 def differ_in_clients(rolls: Mapping[str, Mapping]) -> tuple[str, str] | None:
     """
-    Return the names of two rolls that differ only in client settings, that with Kafka's defaults last; None if no two
-    do.
+    Return the names of two rolls that differ only in client settings, the roll with Kafka's defaults last; None if no
+    two do.
 
     >>> kill = {"kind": "kill"}
     >>> differ_in_clients({"kill": kill, "new": kill | {"load": {"consumer_settings": {"fetch.min.bytes": 9}}}})
@@ -137,7 +137,9 @@ def _of_slowness(rows: pd.DataFrame) -> dict[str, Estimate | None]:
         "degraded_fenced": _share(moved, "episodes of slowness in which Kafka itself moved the broker's leaders"),
         "demotion_rest": _of_trials(early, "late_ms", "before_ms", "p99 after demotion"),
         "demotion_led": _share(demoted.led_late > 0, "demotions in which the broker still led a partition"),
-        "demotion_restored": _share(demoted.led_after >= demoted.led_before, "demotions after which it led again"),
+        "demotion_restored": _share(
+            demoted.led_after >= demoted.led_before, "demotions after which the broker led again"
+        ),
         "demotion_min": median_of(arm.back_s / 60, arm.back_censored, **about),
     }
 
@@ -150,17 +152,17 @@ def _of_trials(rows: pd.DataFrame, above: str, below: str, what: str) -> Estimat
     """
     logs = np.log((rows[above] / rows[below]).astype(float)).groupby(rows.block)
     means = logs.apply(lambda own: float(np.exp(own.to_numpy().mean())))
-    return _ratio(means, f"{what}, divided by the undisturbed p99,", "trial")
+    return _ratio(means, f"{what} over the undisturbed p99", "trial", f"{what} is {{}} the undisturbed p99")
 
 
-def _ratio(values: pd.Series, quantity: str, unit: str = "episode") -> Estimate | None:
+def _ratio(values: pd.Series, quantity: str, unit: str = "episode", claim: str = "") -> Estimate | None:
     """Estimate the geometric mean of ratios of episodes or trials; None if a ratio is missing, zero or infinite."""
     ratios = values.to_numpy(dtype=float)
     if not len(ratios) or not np.isfinite(ratios).all() or (ratios <= 0).any():
         return None
     logs = np.log(ratios)
     half = float(half_width(logs, 0.95))
-    about = {"quantity": quantity, "claim": f"{quantity[0].upper()}{quantity[1:]} is {{}}"}
+    about = {"quantity": quantity, "claim": claim or f"{quantity[0].upper()}{quantity[1:]} is {{}}"}
     about |= {
         "basis": count(len(logs), unit),
         "method": f"Student's t on the logarithms of the ratios, with the {unit} as the unit",

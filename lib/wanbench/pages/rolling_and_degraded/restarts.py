@@ -1,4 +1,7 @@
-"""Measure what each restart of a roll adds to latency, and what happens when one broker leads all partitions."""
+"""
+Measure what each restart adds to latency in a roll (a restart of every broker in turn), and the latency when one broker
+leads all partitions.
+"""
 
 from __future__ import annotations
 

@@ -330,26 +330,26 @@ def _grown(name: str, table: SideBySide) -> dict[str, Estimate]:
     (a, b), (a_last, b_last) = table.steps[0].tails, table.steps[-1].tails
     steps = _steps(table, table.steps)
     grown = {
-        f"{name}_growth": _ratio([(a_last, q)], [(a, q)], f"{p} of {a.name}, {steps}"),
-        f"other_{name}_growth": _ratio([(b_last, q)], [(b, q)], f"{p} of {b.name}, {steps}"),
+        f"{name}_growth": _ratio([(a_last, q)], [(a, q)], f"growth of {p} of {a.name} {steps}"),
+        f"other_{name}_growth": _ratio([(b_last, q)], [(b, q)], f"growth of {p} of {b.name} {steps}"),
     }
     if name == "throughput":
         both = [(a_last, q), (b, q)], [(b_last, q), (a, q)]
-        grown["ratio_growth"] = _ratio(*both, f"ratio of both systems' {p}, {steps}")
-        grown["growth_ratio"] = _ratio(*both, f"growth of {p} of {a.name} over that of {b.name}, {steps}")
+        grown["ratio_growth"] = _ratio(*both, f"growth of the ratio of both systems' {p} {steps}")
+        grown["growth_ratio"] = _ratio(*both, f"growth of {p} of {a.name} over growth of {p} of {b.name} {steps}")
         return grown
     known = (step for step in table.steps if np.isfinite(step.ratio.estimate))
     ordered = sorted(known, key=lambda step: step.ratio.estimate)
     if len(ordered) > 1:
         (a, b), (a_last, b_last) = ordered[0].tails, ordered[-1].tails
         both = [(a_last, q), (b, q)], [(b_last, q), (a, q)]
-        widest = _ratio(*both, f"ratio of both systems' {p}, {_steps(table, ordered)}")
+        widest = _ratio(*both, f"growth of the ratio of both systems' {p} {_steps(table, ordered)}")
         grown["ratio_partitions_growth"] = _chosen(widest)
     return grown
 
 
 def _steps(table: SideBySide, steps: list) -> str:
-    return f"{number(steps[-1].step)} {table.unit} over {number(steps[0].step)}"
+    return f"from {number(steps[0].step)} to {number(steps[-1].step)} {table.unit}"
 
 
 def _far_out(table: SideBySide) -> dict[str, Estimate]:
@@ -357,18 +357,21 @@ def _far_out(table: SideBySide) -> dict[str, Estimate]:
     (a, b), far, middle = table.steps[-1].tails, order.name(FAR), order.name(MIDDLE)
     at = f"at {number(table.steps[-1].step)} {table.unit}"
     ratios = [
-        _ratio([(a, q)], [(b, q)], f"{order.name(q)} of {a.name} over {b.name}, {at}") for q in (MIDDLE, 0.9, 0.99, FAR)
+        _ratio([(a, q)], [(b, q)], f"{order.name(q)} of {a.name} over {b.name} {at}") for q in (MIDDLE, 0.9, 0.99, FAR)
     ]
-    widening = f"ratio of both systems' {far} over that of their {middle}, {at}"
+    widening = f"ratio of both systems' {far} over that of their {middle} {at}"
     return {
-        "other_tail_growth": _ratio([(b, FAR)], [(b, MIDDLE)], f"{far} over {middle} of {b.name}, {at}"),
+        "other_tail_growth": _ratio([(b, FAR)], [(b, MIDDLE)], f"{far} over {middle} of {b.name} {at}"),
         "tail_ratio_growth": _ratio([(a, FAR), (b, MIDDLE)], [(b, FAR), (a, MIDDLE)], widening),
         "largest_tail_ratio": _chosen(max(ratios, key=lambda one: np.nan_to_num(one.estimate))),
     }
 
 
 def _ratio(above: list[tuple[TailTrials, float]], below: list[tuple[TailTrials, float]], quantity: str) -> Estimate:
-    """Estimate a product of typical trials' quantiles over another product, from the blocks that have all of them."""
+    """
+    Estimate the product of the quantiles in `above` over the product of those in `below`, from the blocks that have all
+    of them.
+    """
     logs = [
         sign * pd.Series(np.log(trials.by_trial(q))).groupby(list(trials.blocks)).mean()
         for sign, terms in ((1, above), (-1, below))
@@ -378,7 +381,7 @@ def _ratio(above: list[tuple[TailTrials, float]], below: list[tuple[TailTrials, 
     kept, out = total.dropna(), int(total.isna().sum())
     lost = f"{count(out, 'block')} left out: a quantile is that of a lost record, or a trial is missing"
     name = quantity if quantity.startswith("p") else quantity[0].upper() + quantity[1:]
-    about = {"quantity": quantity, "claim": f"{name}, is {{}}", "warnings": (lost,) if out else ()} | COMBINED
+    about = {"quantity": quantity, "claim": f"{name} is {{}}", "warnings": (lost,) if out else ()} | COMBINED
     return replace(geometric_mean(np.exp(kept), 0.95, unit_name="block", **about), basis=count(len(kept), "block"))
 
 

@@ -24,6 +24,7 @@ from wanbench.methods.result import Estimate, Result
 from wanbench.methods.tails import quantile_intervals as order
 
 from .allowed import Allowed
+from .quantiles import difference
 from .side_by_side import DASHES, SYMBOLS
 from .step_curves import LEVEL, MIN_STEPS, RATE, StepCurve, ends, step_curve, student
 from .trials import SystemTrials
@@ -189,12 +190,28 @@ class Knees(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        return tuple(one.knee for one in self.knees.values())
+        return tuple(one.knee for one in self.knees.values()) + self.ratio
+
+    @property
+    def ratio(self) -> tuple[Estimate, ...]:
+        """The knee of the second system over that of the first; () unless both systems have a knee."""
+        (a, first), (b, second) = ((name, one.knee) for name, one in self.knees.items())
+        if not (isfinite(first.estimate) and isfinite(second.estimate)):
+            return ()
+        value, low, high = map(exp, difference(*(np.log((e.estimate, e.low, e.high)) for e in (first, second))))
+        claim = f"The rate at the knee of “{b}” is {{}} the rate at the knee of “{a}”"
+        if {a, b} <= {*self.links}:
+            claim += f"; its links allow {number(self.links[b].estimate / self.links[a].estimate, 2)} times the rate"
+        about = {"unit": "times", "n": min(first.n, second.n), "level": LEVEL, "basis": first.basis, "claim": claim}
+        about |= {"method": f"ratio of both knees, intervals combined (Zou & Donner 2008); {METHOD}"}
+        about["assumption"] = f"{ASSUMPTION}; both knees are estimated independently"
+        return (Estimate(f"knee, {b} over {a}", estimate=value, low=low, high=high, **about),)
 
     @property
     def sentence(self) -> str:
         links = {name: f" The links allow this system {one.formatted}." for name, one in self.links.items()}
-        return " ".join(f"System “{name}”: {one.sentence}{links.get(name, '')}" for name, one in self.knees.items())
+        found = [f"System “{name}”: {one.sentence}{links.get(name, '')}" for name, one in self.knees.items()]
+        return " ".join([*found, *(ratio.sentence for ratio in self.ratio)])
 
     @property
     def cautions(self) -> tuple[str, ...]:

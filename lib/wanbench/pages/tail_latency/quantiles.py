@@ -55,11 +55,11 @@ class Quantiles(Result):
         return self.estimates[self.quantiles.index(q)]
 
 
-def quantiles(tail: Tail, at: Sequence[float] = QUANTILES, *, level: float = 0.95, **settings) -> Quantiles:
-    """Estimate quantiles of a distribution; settings and errors are those of `Tail.estimate`."""
+def quantiles(tail: Tail, at: Sequence[float] = QUANTILES, *, level: float = 0.95) -> Quantiles:
+    """Estimate quantiles of a distribution; raises the same errors as `Tail.estimate`."""
     check_kind("tail", tail, Tail)
     at = order.check_quantiles(at)
-    return Quantiles(tail, tuple(at), tuple(tail.estimate(q, level=level, **settings) for q in at))
+    return Quantiles(tail, tuple(at), tuple(tail.estimate(q, level=level) for q in at))
 
 
 @dataclass(frozen=True, repr=False)

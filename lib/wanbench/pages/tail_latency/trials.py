@@ -103,11 +103,10 @@ def merged(tails: Sequence[Tail], name: str) -> Tail:
     parts = [alone if tail.parts is None else tail.parts for tail, alone in zip(tails, whole, strict=True)]
     trial = np.repeat(np.arange(len(parts)), [len(each.sizes) for each in parts])
     together = Parts(trial, np.concatenate([each.sizes for each in parts]), partial(_below_in_all, parts))
-    runs = tuple(run for tail in tails for run in tail.runs) if all(tail.runs for tail in tails) else ()
     n_lost, n_cut = (sum(getattr(tail, name) for tail in tails) for name in ("n_lost", "n_cut"))
     cautions = tuple(dict.fromkeys(text for tail in tails for text in tail.cautions))
     resolution_ms = max(tail.resolution_ms for tail in tails)
-    return Tail(name, values, counts, n_lost, together, resolution_ms, runs, n_cut, cautions)
+    return Tail(name, values, counts, n_lost, together, resolution_ms, n_cut, cautions)
 
 
 def _below(tail: Tail, x: float) -> np.ndarray:

@@ -24,7 +24,6 @@ NAMES = (
     *(f"capacity_{unit}" for unit in RATES),
 )  # fmt: skip
 DAY_FIRST = r"^([0-9]{2})\.([0-9]{2})\.([0-9]{4}),? +([0-9:.]+)$"
-THOUSANDS = r"[1-9][0-9]{0,2}(\.[0-9]{3})+"  # For example 1.204, which can mean 1204.
 GAP = 1.5  # Rows that are more than so many usual intervals apart have a gap between them; clocks shift rows by less.
 
 
@@ -42,7 +41,7 @@ def read_circuit(
     Read a circuit's utilisation over time into tables metrics, sources and unread; other tables are empty.
 
     Raise ParameterError if a parameter is not as described, and RawDataError if a column is missing or has another
-    unit, the decimal mark is unclear, or no row can be read.
+    unit, or no row can be read.
 
     Parameters
     ----------
@@ -61,7 +60,7 @@ def read_circuit(
     time_zone : str, optional
         Time zone of times that state none, such as "Europe/Berlin".
     decimal : "." or ",", optional
-        The decimal mark in CSV with semicolons, if its numbers do not make this clear.
+        The decimal mark. Default: a comma in CSV with semicolons, otherwise a point.
     about : mapping, optional
         title, address, version, licence of the file.
 
@@ -81,7 +80,7 @@ def read_circuit(
     sheet, semicolons = _sheet(path, about)
     there = {column: columns.get(column, column) for column in NAMES if columns.get(column, column) in sheet.names}
     _check_columns(sheet, columns, there)
-    decimal = decimal or (_decimal(sheet, there) if semicolons else ".")
+    decimal = decimal or ("," if semicolons else ".")
     at = _times(sheet, there["time"], time_zone)
     names = sheet.text(there.get("circuit"))
     names = names.where(names != "", name)
@@ -109,23 +108,6 @@ def _sheet(path, about) -> tuple[Sheet, bool]:
     if "," in header and ";" in header:
         raise RawDataError(path, 1, formatted(header), "a header with commas or with semicolons, not both")
     return read_csv(path, delimiter=";" if ";" in header else ",", about=about), ";" in header
-
-
-def _decimal(sheet, there) -> str:
-    """
-    Return the decimal mark of CSV with semicolons: a comma, unless the CSV has no commas and its points are
-    unambiguous.
-    """
-    names = [name for column, name in there.items() if column not in ("time", "circuit")]
-    cells = pd.concat([sheet.text(name) for name in names])
-    points = cells[cells.str.contains(".", regex=False)]
-    comma = cells.str.contains(",", regex=False).any()
-    if len(points) and (comma or points.str.fullmatch(THOUSANDS).all()):
-        expected = (
-            "numbers with a clear decimal mark, such as 1204,5 or 1204.5; or the parameter decimal=',' or decimal='.'"
-        )
-        raise RawDataError(sheet.path, int(sheet.lines[points.index[0]]), points.iloc[0], expected)
-    return "," if comma else "."
 
 
 def _listed(path, data, text, about) -> Sheet:

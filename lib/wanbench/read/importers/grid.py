@@ -15,7 +15,7 @@ from wanbench.errors import ParameterError
 
 from .region_names import candidates, check_cloud, cloud_from, region_from
 from .sheet import formatted
-from .times import STATISTICS, check_settings, decimal_mark, milliseconds, other_quantity, stated_statistic, stated_unit
+from .times import STATISTICS, check_settings, milliseconds, other_quantity, stated_statistic, stated_unit
 
 SENDS = (
     "from", "source", "src", "origin", "originator", "sender", "sending", "transmitter", "tx", "initiator", "requester",
@@ -106,9 +106,7 @@ class NoMatrixError(ValueError):
     """A grid is not a latency matrix; the message says what the grid is instead."""
 
 
-def read_grid(
-    grid: Grid, matrix, *, cloud=None, statistic=None, unit=None, transposed=None, decimal=None, comma_likely=False
-) -> str:
+def read_grid(grid: Grid, matrix, *, cloud=None, statistic=None, unit=None, transposed=None, decimal=None) -> str:
     """
     Add the cells of a grid to `matrix`, and return the column of table pings for their statistic.
 
@@ -135,8 +133,6 @@ def read_grid(
     for line, label in [*((grid.lines[0], top) for top in tops.values()), *sides.values()]:
         if label not in regions:
             regions[label] = _region(label, cloud, line, matrix)
-    if decimal is None:
-        decimal = decimal_mark((cell for row in sides for cell in grid.rows[row]), comma_likely)
     for row, (line, side) in sides.items():
         cells = grid.rows[row]
         for place in range(min(tops), max(len(cells), max(tops) + 1)):

@@ -115,7 +115,7 @@ class Reading:
         return self.units[QUANTITIES[column]] if column in QUANTITIES else ""
 
     def factor(self, column: str) -> float:
-        """Return the factor from a column's unit to ms, bit/s, s or bytes."""
+        """Return the factor that converts a column's unit to ms, bit/s, s or bytes."""
         return UNITS[QUANTITIES[column]][self.unit(column)] if column in QUANTITIES else 1.0
 
 

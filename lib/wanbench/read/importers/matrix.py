@@ -69,7 +69,7 @@ def read_matrix(
     delimiter : optional
         Default: the first of tab, semicolon, comma and vertical bar that occurs in at least half of the lines.
     decimal : "." or ",", optional
-        Default: inferred from the cells.
+        Needed if cells have commas, because 1,204 can mean 1.204 or 1204.
     about : mapping, optional
         title, address, version and licence of the file.
 
@@ -90,7 +90,7 @@ def read_matrix(
     settings = {"cloud": cloud, "unit": unit, "transposed": transposed, "decimal": decimal}
     matrix = MatrixTimes()
     try:
-        column = read_grid(grid, matrix, statistic=statistic, comma_likely=delimiter == ";", **settings)
+        column = read_grid(grid, matrix, statistic=statistic, **settings)
     except NoMatrixError as error:
         expected = MATRIX + recognised(text)
         raise RawDataError(path, grid.lines[0] if grid.lines else None, error, expected) from None

@@ -34,10 +34,6 @@ _GEOGRAPHY = re.compile(
     r"\((US|Canada|Mexico|South America|Europe|Middle East|Africa|Asia Pacific)\)\s+(?=\S)", re.IGNORECASE
 )
 _BREAK = re.compile(r"\s*[()\[\]|/,;:]\s*|\s+[-–—]\s+|\s+")
-_DIRECTIONS = {
-    "north": "n", "south": "s", "east": "e", "west": "w", "central": "c", "northeast": "ne", "northwest": "nw",
-    "southeast": "se", "southwest": "sw", "gov": "g",
-}  # fmt: skip
 
 
 class _Meaning(NamedTuple):
@@ -59,8 +55,8 @@ def region_from(text: str, cloud: str | None = None) -> str:
     """
     Return the region that a string names, as "<cloud>:<code>".
 
-    The text can be a name of the catalogue, a code ("us-east-1", "eastus"), a zone or its id ("us-east1-b",
-    "use1-az1"), a name as clouds write it ("US East (N. Virginia)", "N. Virginia", "East US", "Iowa", "Dallas 10", and
+    The text can be a name of the catalogue, a code ("us-east-1", "eastus"), a zone ("us-east1-b"),
+    a name as clouds write it ("US East (N. Virginia)", "N. Virginia", "East US", "Iowa", "Dallas 10", and
     former names such as "EU (Ireland)"), two names of one region ("Iowa (us-central1)"), or any of these after the name
     of the cloud ("AWS us-east-1"). Case, spaces, dashes, brackets and accents do not matter; everything else must
     match. Dashes are ignored only if nothing else matches: "us-east-1" belongs to AWS and "us-east1" to Google, but
@@ -170,7 +166,7 @@ def _spelled(text):
 
 
 def _zones(spelled):
-    """Return the regions of a zone: a code with a suffix, a zone id of AWS, or a name of IBM such as "Dallas 1"."""
+    """Return the regions of a zone: a code with a suffix, or a name of IBM such as "Dallas 1"."""
     regions = set()
     for pattern, clouds in (
         (r"(.+\d)[a-z]", ("aws",)),
@@ -182,8 +178,6 @@ def _zones(spelled):
             meant = _by_name().get(match[1], set())
             ranks = (0, 2) if pattern.endswith("[123]") else (0,)
             regions |= {one.region for one in meant if one.rank in ranks and one.region.startswith(clouds)}
-    if match := re.fullmatch(r"([a-z]+\d)(-az\d+)?", spelled, re.ASCII):
-        regions |= _zone_ids().get(match[1], set())
     return {_Meaning(region, _RANKS["zone"]) for region in regions}
 
 
@@ -214,18 +208,6 @@ def _without_dashes() -> dict[str, set[_Meaning]]:
     for name, meanings in _by_name().items():
         squeezed.setdefault(_spelled(name).replace("-", ""), set()).update(meanings)
     return squeezed
-
-
-@cache
-def _zone_ids() -> dict[str, set[str]]:
-    """Return regions of AWS by the prefix of their zone ids: us-east-1 has use1-az1, ap-northeast-1 has apne1-az1."""
-    ids: dict[str, set[str]] = {}
-    for region in catalogue()["name"]:
-        area, *words = region.removeprefix("aws:").split("-")
-        if region.startswith("aws:") and all(word in _DIRECTIONS for word in words[:-1]):
-            short = area + "".join(_DIRECTIONS[word] for word in words[:-1]) + words[-1]
-            ids.setdefault(short, set()).add(region)
-    return ids
 
 
 def _shortened(text):

@@ -1,7 +1,6 @@
 """Read times as people write them in tables: "67 ms", "67,3", "1 204.5", "N/A"."""
 
 import re
-from collections.abc import Iterable
 
 from wanbench.checks import check_choice
 
@@ -25,11 +24,12 @@ STATISTICS = {
 }  # fmt: skip
 
 _THIN = " \u00a0\u2009\u202f'’"
+# Numbers by decimal mark; without a stated one, a comma is refused, as it can also separate thousands.
 _NUMBERS = {
+    None: re.compile(rf"(?:[0-9]{{1,3}}(?:[{_THIN}][0-9]{{3}})+|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+"),
     ".": re.compile(rf"(?:[0-9]{{1,3}}(?:[,{_THIN}][0-9]{{3}})+|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+"),
     ",": re.compile(rf"(?:[0-9]{{1,3}}(?:[.{_THIN}][0-9]{{3}})+|[0-9]+)(?:,[0-9]+)?|,[0-9]+"),
 }
-_AMBIGUOUS = re.compile(r"[1-9][0-9]{0,2}[.,][0-9]{3}")
 _CELL = re.compile(r"(?P<number>[0-9.,].*?)\s*(?P<unit>[a-zµμ]*)", re.IGNORECASE | re.DOTALL)
 _WORD = re.compile(r"[a-zµμ]+[0-9]*", re.IGNORECASE)
 _BRACKETED = re.compile(r"[(\[]\s*(?:in\s+)?([a-zµμ]+)\s*[)\]]|\bin\s+([a-zµμ]+)\b", re.IGNORECASE)
@@ -45,42 +45,13 @@ MAX_MS = 1e7  # Almost three hours: no RTT is that long.
 MAX_CAPTION = 1000  # Only so many characters of a caption are read.
 
 
-def decimal_mark(texts: Iterable[str], comma_likely: bool = False) -> str | None:
-    """
-    Return the decimal mark of these texts, "." or ","; None if it is unclear whether "1,234" is 1.234 or 1234.
-
-    Set `comma_likely` to assume a comma in unclear cases, as for a file whose columns are separated by semicolons.
-
-    >>> decimal_mark(["67,3", "104"]), decimal_mark(["67.3", "1,204"]), decimal_mark(["1,204"])
-    (',', '.', None)
-    """
-    seen, open_comma = set(), False
-    for text in texts:
-        cell = _CELL.fullmatch(text.strip()) if len(text) <= MAX_LENGTH else None
-        if cell is None:
-            continue
-        number = cell["number"]
-        fits = {mark for mark, pattern in _NUMBERS.items() if pattern.fullmatch(number)}
-        if _AMBIGUOUS.fullmatch(number):
-            open_comma |= "," in number
-        elif len(fits) == 1 and ("." in number or "," in number):
-            seen |= fits
-        elif "0." in number[:2] or "0," in number[:2]:
-            seen.add(number[1])
-    if len(seen) == 1:
-        return seen.pop()
-    if seen or open_comma:
-        return "," if comma_likely and "." not in seen else None
-    return "."
-
-
 def milliseconds(text: str, unit: str, decimal: str | None) -> float | None:
     """
     Return the time in a cell in ms, or None if the cell marks a missing value.
 
     The number may have thousands separators and a unit; without one, `unit` (a key of `UNITS`) is used. `decimal` is
-    the result of `decimal_mark`. Raise ValueError, which says what was expected, for any other text, and for a number
-    that depends on the decimal mark if `decimal` is None.
+    the decimal mark, "." or ","; if it is None, a number with a comma is refused, because 1,204 can mean 1.204 or 1204.
+    Raise ValueError, which says what was expected, for any other text.
 
     >>> milliseconds("67.3", "ms", "."), milliseconds("1 204,5 ms", "s", ","), milliseconds("N/A", "ms", ".")
     (67.3, 1204.5, None)
@@ -93,21 +64,15 @@ def milliseconds(text: str, unit: str, decimal: str | None) -> float | None:
     if cell is None or (own and own not in UNITS):
         raise ValueError("a time, such as 67.3 or 67.3 ms")
     number = cell["number"]
-    marks = [mark for mark in _NUMBERS if decimal in (None, mark) and _NUMBERS[mark].fullmatch(number)]
-    if not marks:
+    if decimal is None and "," in number:
+        raise ValueError("a time without a comma (or the parameter decimal='.' or decimal=',')")
+    if not _NUMBERS[decimal].fullmatch(number):
         raise ValueError("a time, such as 67.3 or 67.3 ms" if decimal != "," else "a time, such as 67,3 or 67,3 ms")
-    values = {_plain(number, mark) for mark in marks}
-    if len(values) > 1:
-        raise ValueError("a time with a clear decimal mark (or the parameter decimal='.' or decimal=',')")
-    value = values.pop() * UNITS[own or unit]
+    whole, _, part = number.partition(decimal or ".")
+    value = float(re.sub(r"[^0-9]", "", whole) + "." + part + "0") * UNITS[own or unit]
     if not value < MAX_MS:
         raise ValueError(f"a time under {MAX_MS:,.0f} ms")
     return value
-
-
-def _plain(number, mark):
-    whole, _, part = number.partition(mark)
-    return float(re.sub(r"[^0-9]", "", whole) + "." + part + "0")
 
 
 def stated_unit(text: str) -> str | None:
@@ -152,4 +117,4 @@ def check_settings(statistic: str | None, unit: str | None, decimal: str | None)
     """Raise ParameterError for an unknown statistic, unit or decimal mark."""
     check_choice("statistic", statistic, STATISTICS, optional=True)
     check_choice("unit", unit, UNITS, optional=True)
-    check_choice("decimal", decimal, _NUMBERS, optional=True)
+    check_choice("decimal", decimal, (".", ","), optional=True)

@@ -1,4 +1,4 @@
-"""Count attempts by outcome, and list the failures that a reader must know of."""
+"""Count attempts by outcome, and list the failures that belong on a page."""
 
 from collections.abc import Mapping
 

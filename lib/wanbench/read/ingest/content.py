@@ -35,7 +35,7 @@ COMPRESSIONS = {
 """For each format, the pattern of its first bytes, and a function that opens a binary file as a decompressed stream."""
 _COMPRESSED = re.compile(b"|".join(magic for magic, _ in COMPRESSIONS.values()))
 COMPRESSION_BYTES = 10
-"""Number of bytes at the start of a file that these patterns need."""
+"""Number of bytes at the start of a file that the patterns of `COMPRESSIONS` need."""
 
 ENDINGS = re.compile(r"\.(?:gz|bz2|xz|zst)\Z", re.IGNORECASE)
 
@@ -168,7 +168,7 @@ class Content:
 
     def peek(self, size: int) -> bytes:
         """Return the next `size` bytes without consuming them; fewer only at the end."""
-        while len(self._start) < size and (part := self._more(size - len(self._start))):
+        while len(self._start) < size and (part := self._more(OPENING_BYTES)):  # at once, as most files are small
             self._start += part
         return self._start[:size]
 

@@ -43,7 +43,7 @@ WANTED_SUBJECTS = f"at most {MOST_SUBJECTS:,} processors, disks and interfaces"
 LONGEST_INTERVAL_S = 1e6
 """Longer intervals are dropped: sysstat 10 printed a huge number with the first sample."""
 ABOVE_100_PERCENT = 1.0
-"""Tolerance in percentage points above 100 % for rounded use of processors."""
+"""Percentage points by which the use of a processor may exceed 100 %, because of rounding."""
 
 KINDS = {
     # key in the file: (subject, member with the device's name, of the machine (True) or the network, is it a mean)

@@ -15,7 +15,7 @@ Number = Annotated[float, Meta(ge=0, le=LARGEST)] | None
 
 
 class Figures(Struct, frozen=True, gc=False):
-    """Figures of a stream, in an interval or in all, or of a summary."""
+    """Bytes, rate, RTT and losses of one stream or of all streams, in one interval or in the whole test."""
 
     socket: Count = None
     start: Number = None

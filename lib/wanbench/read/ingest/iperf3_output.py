@@ -107,7 +107,10 @@ def json_documents(path, text: str) -> Iterator[tuple[int, dict]]:
 
 
 def _only_document(text) -> dict | None:
-    """Return the document of a file that is nothing else and repeats no member, which takes a third of the time."""
+    """
+    Return the document of a file with one JSON document without repeated members: three times as fast as the general
+    way.
+    """
     try:
         value = msgspec.json.decode(text)
         repeated = text.count(":") - msgspec.json.encode(value).count(b":")

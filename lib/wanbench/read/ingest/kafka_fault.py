@@ -46,7 +46,9 @@ _EVENTS = {
     "acknowledged": (is_count, is_us, is_count, lambda offset: offset == -1 or is_count(offset)),
     "failed": (is_count, is_us, is_text),
 }
-"""Parts of a producer's line after the name of an event: sequence, time, and partition with offset, or a reason."""
+"""
+Checks of what follows an event's name in a producer's line: sequence, time, then partition and offset, or an error.
+"""
 _CHANGES = ("assigned", "revoked", "lost")
 _LINE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3})Z [A-Z]+ (.*)")
 _OF_BROKERS = {

@@ -112,7 +112,7 @@ def _test(path, line_number: int, banner: re.Match, body: list[str]) -> tuple[st
 
 
 def _named(body: list[str]) -> dict[str, str]:
-    """Parse the output of -k, by its names; empty if the option was not used."""
+    """Return the values that the option -k printed, by name; {} without this option."""
     return {match[1]: match[2].strip() for line in body if (match := KEYVAL.fullmatch(line.strip()))}
 
 

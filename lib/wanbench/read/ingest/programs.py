@@ -64,7 +64,7 @@ class Program:
             raise RawDataError(self.path, number, text(str(value)[:100]), expected)
 
     def error(self, origin_ns: int, number: int, line: list) -> dict:
-        """Return a row of table fault_errors."""
+        """Check a line about an error, and return it as a row of table fault_errors."""
         self.check(number, line, fits(line, "error", is_us, is_text, is_text), "time, name and text of an error")
         about = {"role": self.role, "client": self.number, "at_s": origin_ns / 1e9 + line[1] / 1e6}
         return about | {"kind": text(line[2]), "message": text(line[3])}

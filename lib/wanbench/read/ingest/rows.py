@@ -5,11 +5,10 @@ A reader returns a table without its context (run, test, regions, file) as a Dat
 rows. For thousands of small files, the latter two are faster, because columns are checked only once.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import chain
-from operator import itemgetter
 
 import numpy as np
 import pandas as pd
@@ -78,10 +77,9 @@ def _concatenated(name: str, files: list[Rows]) -> pd.DataFrame:
 
 def _of_rows(name: str, rows: list[dict]) -> dict[str, pd.Series]:
     names = [column.name for column in core(name)]
-    columns: Iterable = ([row.get(name) for row in rows] for name in names)
-    if rows:
-        with suppress(KeyError):  # where each row has every column, this is faster
-            columns = list(zip(*map(itemgetter(*names), rows), strict=True))
+    columns = ([row.get(name) for row in rows] for name in names)
+    with suppress(KeyError):  # where each row has every column, this is faster
+        columns = [[row[name] for row in rows] for name in names]
     return {column.name: _of_values(column, values) for column, values in zip(core(name), columns, strict=True)}
 
 

@@ -74,7 +74,7 @@ def _counts(echoes: pa.Table) -> pa.Table:
 
 
 def read(source) -> dict[str, pa.Table]:
-    """Read counts into table echoes, sorted as they were counted, with null sequences and times."""
+    """Read counts into table echoes, one row per echo, with null sequences and times."""
     try:
         counts = pq.read_table(source, partitioning=None)
         echoes = counts.drop_columns("n").take(np.repeat(np.arange(len(counts)), counts["n"].to_numpy()))

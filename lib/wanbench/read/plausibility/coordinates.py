@@ -166,7 +166,8 @@ def _blamed(pairs: pd.DataFrame, places: pd.DataFrame) -> list[tuple]:
 
 def _best(counts: pd.Series, left, pairs, places, blamed):
     """
-    Return, of the regions in many too fast pairs (`counts`), that which best fits another place; None if none fits.
+    Among regions with many impossibly fast pairs (`counts`), return the one that fits another place best; None if none
+    does.
     """
     best = None
     for name, n in counts.items():
@@ -227,7 +228,7 @@ def _fits(region: _Region, place) -> bool:
 
 
 def _soft(region: _Region, typical: float, places) -> tuple | None:
-    """Return a verdict if a common mistake explains the RTTs of a region without too fast pairs; None otherwise."""
+    """Return a verdict if a common mistake explains the RTTs of a region without impossibly fast pairs, else None."""
     area = locate(region.name, region.landmarks)
     for place in region.hypotheses().values():
         score = float(region.score(*place)[0])
@@ -281,8 +282,8 @@ def _cause(region: _Region, area: Area, places: pd.DataFrame, score: float) -> s
 
 def _catalogued(region: _Region, area: Area) -> str:
     """
-    Say how coordinates differ from the catalogue's if the catalogue's are far away and the RTTs allow them; ""
-    otherwise.
+    Return a text on the catalogue's coordinates, if these are far from the stated ones and the RTTs allow them; else
+    "".
     """
     catalogued = catalogue_of_regions.catalogue().set_index("name")
     if region.name not in catalogued.index:

@@ -37,7 +37,7 @@ PAIR = ["from_region", "to_region"]
 
 
 def check_copies(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
-    """Flag all copies but the first, and tables in which one direction is a copy of the other."""
+    """Flag every repetition of a row or test, and tables in which one direction is a copy of the opposite direction."""
     flags = []
     for table in VALUES:
         if table in tables and len(tables[table]) > 1:

@@ -120,7 +120,9 @@ def _measured(rtts: pd.DataFrame, unexplained: np.ndarray) -> pd.DataFrame:
 
 
 def _direction_flags(frame, a, b, pair, bound):
-    """Flag the direction that deviates more from the RTT expected for the distance; return flags and row indices."""
+    """
+    Flag the direction that deviates more from the RTT expected for the distance; return flags and indices of rows.
+    """
     usual = float((frame.rtt_ms / frame.light_ms).where(frame.light_ms > FAR_LIGHT_MS).median())
     rows = frame[(frame.from_region == a) & (frame.to_region == b)]
     expected = usual * float(rows.light_ms.iloc[0])
@@ -137,8 +139,8 @@ def _direction_flags(frame, a, b, pair, bound):
         early = row.rtt_ms < other and abs(np.log(row.max_ms / other)) < np.log(AGREEMENT)
         cause = EARLY if early else "the RTT or label of one direction is wrong, or all its echoes waited in a queue"
         found = (
-            f"{quantity(row.rtt_ms, 'ms')}, and {quantity(other, 'ms')} in the opposite direction; the directions of "
-            f"other pairs do not differ by both {number(bound)} ms and a factor of {MIN_DIRECTIONS_RATIO:g}"
+            f"{quantity(row.rtt_ms, 'ms')}, and {quantity(other, 'ms')} in the opposite direction; in other pairs, the "
+            f"directions differ by less than {number(bound)} ms, or by a factor of less than {MIN_DIRECTIONS_RATIO:g}"
         )
         flags.append(ASYMMETRY.flag_round_trip(row, SUSPECT, found, cause, other))
     return flags, rows.index.to_numpy()
@@ -161,7 +163,7 @@ LOCAL = (
 
 def check_early_echoes(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[list[dict], np.ndarray]:
     """
-    Flag pings whose minimum RTT is impossible and whose maximum is plausible; return flags and a mask of their rows.
+    Flag pings with an impossible minimum RTT and a plausible maximum; return flags and a mask of the flagged rows.
     """
     fibre, maximum = rtts.fibre_ms.to_numpy(), rtts.max_ms.to_numpy()
     below = unexplained & (rtts.rtt_ms.to_numpy() < fibre)
@@ -266,7 +268,9 @@ LONGER_THAN_DETOUR = "the RTT or a label is wrong, all echoes waited in a queue,
 
 
 def check_triangle(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[list[dict], np.ndarray]:
-    """Flag pairs whose minimum RTT is far above the RTT over a third region; return flags and a mask of their rows."""
+    """
+    Flag pairs with a minimum RTT far above that over a third region; return the flags and a mask of the flagged rows.
+    """
     explained, flags = np.zeros(len(rtts), bool), []
     for _, frame in _measured(rtts, unexplained).groupby("table"):
         names = sorted({*frame.from_region, *frame.to_region})

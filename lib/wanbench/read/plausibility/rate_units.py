@@ -77,7 +77,7 @@ def _power(value: int, base: int) -> int:
 def block_cause(block: int) -> str:
     """Return the likely cause if all values of a column are multiples of `block` bytes."""
     if block % (8 * IPERF_BLOCK) == 0:
-        also = "; or a rate in steps of 2^20 for 10^6" if block == 8 * IPERF_BLOCK else ""
+        also = "; or a rate counted in units of 2^20 and given as 10^6" if block == 8 * IPERF_BLOCK else ""
         return f"bytes transferred, not a rate: whole blocks of iperf's 128 KiB, times 8{also}"
     if block % IPERF_BLOCK == 0:
         return "bytes transferred, not a rate: whole blocks of iperf's 128 KiB"

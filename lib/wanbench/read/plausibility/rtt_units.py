@@ -39,7 +39,7 @@ NEAR_OR_SECONDS = (
 
 
 def check_rtt_units(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[list[dict], np.ndarray]:
-    """Flag unexplained round trips in a wrong unit; return the flags and a mask of the rows that these explain."""
+    """Flag unexplained round trips in a wrong unit; return the flags and a mask of the rows that they explain."""
     explained = ~unexplained
     flags = []
     if rtts.empty:
@@ -68,7 +68,7 @@ def check_rtt_units(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[list[d
 
 
 def _wrong_unit(rtts: pd.DataFrame, opposite: np.ndarray, factor: float) -> np.ndarray:
-    """Return a mask of the RTTs that are implausible, but plausible if multiplied by the factor."""
+    """Return a mask of the RTTs that are implausible as given, and plausible when multiplied by `factor`."""
     value, fibre, maximum = (rtts[name].to_numpy() for name in ("rtt_ms", "fibre_ms", "max_ms"))
     usual = _max_usual_ms(rtts)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -1,5 +1,5 @@
 """
-Share code among programs that send and receive records: records, schedules, librdkafka's settings, output.
+Define what the programs that send and receive records share: records, schedules, librdkafka's settings, output.
 
 A record is a head and a body. The head holds, big-endian: the kind, the number of the sending process, the sequence
 number, the intended send time (Unix ns by the sender's clock), and a CRC-32 of the rest of the record (0 in open-loop

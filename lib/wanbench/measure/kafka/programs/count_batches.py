@@ -66,8 +66,8 @@ def segments(folder: Path, topics: Sequence[str]) -> Iterator[tuple[str, int, Pa
 
 def batches(path: Path) -> Iterator[tuple[int | None, int, int, bool]]:
     """
-    Yield (second, records, bytes, whether it is a control batch) for each batch of a segment; the second of an
-    incomplete last batch is None.
+    Yield (Unix second, records, bytes, whether it is a control batch) for each batch of a segment. For an incomplete
+    last batch, the second is None.
     """
     with open(path, "rb") as file:
         try:

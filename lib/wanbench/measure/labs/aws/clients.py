@@ -86,7 +86,7 @@ class Aws:
 def session() -> Any:
     """
     Make a boto3 session; CloudError if its profile cannot be read. All sessions share the descriptions of services,
-    because that of EC2 alone takes a third of a second to load.
+    because loading EC2's alone takes a third of a second.
     """
     import boto3
     import botocore.session

@@ -91,7 +91,7 @@ class MskCluster:
         self._lease, self.name, self.external = None, "", {}
 
     def watched(self, name: str = "msk") -> Watched:
-        """Describe the cluster to `labs.aws.cloudwatch.CloudWatch`, which fetches the brokers' metrics."""
+        """Return the cluster as a resource of which `labs.aws.cloudwatch.CloudWatch` fetches the brokers' metrics."""
         return Watched("msk", self._code, self.name, name, brokers=self.brokers)
 
     def __enter__(self) -> MskCluster:

@@ -112,10 +112,7 @@ def _quotas(described) -> dict[str, tuple[float, float]]:
 
 
 def _needed(wanted: Wanted, cpus: int, quotas: Mapping) -> Counter:
-    """
-    Return how much of each quota the hosts of a region need; `cpus` is the number of processors of all of them
-    together.
-    """
+    """Return how much of each quota the hosts of a region need; they have `cpus` processors in all."""
     family = wanted.instance_type.partition("-")[0]
     own = f"{family.upper()}_CPUS"
     return Counter(

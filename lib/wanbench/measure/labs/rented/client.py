@@ -1,4 +1,4 @@
-"""Serve the clients of all clouds: errors without account names, checks of quotas, the cloud's time, extras."""
+"""Define what the clients of all clouds share: errors without account names, quota checks, the cloud's time, extras."""
 
 import re
 import urllib.error

@@ -61,8 +61,8 @@ def prices(overrides: Mapping[str, Mapping[str, float]] | None = None) -> pd.Dat
     Return prices in US dollars, as ranges over the regions of a cloud: columns cloud, item, low_usd, high_usd, unit,
     source, as_of.
 
-    They come from the package's own list, and for instance types and egress between regions from
-    `data/published/prices`; these suffice for a first estimate. `overrides` adds and replaces prices: {cloud: {item:
+    Prices of instance types and of egress between regions come from `data/published/prices`, all others from the
+    package's own list; these suffice for a first estimate. `overrides` adds and replaces prices: {cloud: {item:
     price}}, where a price is a number, or (lowest, highest). Items are instance types and "public address" (per hour),
     "volume" (per GB-month), "egress between regions" and "egress to internet" (per GB of 10^9 bytes). An item that is
     not in the table has no known price.

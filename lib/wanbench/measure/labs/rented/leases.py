@@ -53,7 +53,7 @@ class Lease:
         return left
 
     def release(self, all_gone: bool) -> None:
-        """Unlock the lease. Its file is removed only if `all_gone`; otherwise `sweep` treats the run as orphaned."""
+        """Unlock the lease. Remove its file if `all_gone`; otherwise `sweep` treats the run as orphaned."""
         if all_gone:
             forget(lease_path(self.run))
         os.close(self._file)

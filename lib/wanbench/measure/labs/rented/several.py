@@ -19,8 +19,8 @@ def on_clouds(
     """
     Make a lab on one or several clouds. On one cloud, `instance_type` may be a mapping; see `several_types`.
 
-    `clouds` maps each cloud's name to its subclass of `RentedLab`; `options` are the parameters of that class or, for
-    several clouds, of `several_clouds`.
+    `clouds` maps each cloud's name to its subclass of `RentedLab`. `options` are the parameters of that class for one
+    cloud, and those of `several_clouds` for several.
     """
     if len(clouds) > 1:
         return several_clouds(clouds, regions, **options)

@@ -63,7 +63,7 @@ class Tenancy(Lab):
     def estimate(self, plan: Plan | None, campaign: str) -> tuple[Estimate, list[str]]:
         """
         Check that all hosts are available, and return the cost of the plan, and notes on that cost. If `plan` is None,
-        the cost is that of hosts that run until they end themselves. A LabError has the problems of all parts.
+        the cost assumes that hosts run until they end themselves. A LabError has the problems of all parts.
         """
 
         def estimate(part):
@@ -87,7 +87,7 @@ class Tenancy(Lab):
         return together(everywhere(lambda part: part.spent(), self.parts))
 
     def at_most(self) -> Estimate:
-        """Return the maximum cost: that of hosts that run until they end themselves."""
+        """Return the maximum cost, which assumes that hosts run until they end themselves."""
         return together([part.at_most() for part in self.parts])
 
     def agree_to(self, plan: Plan | None, campaign: str, folder: Path | None = None) -> None:

@@ -28,7 +28,7 @@ class System:
     ----------
     name : str
         Its name in tables (column `system`) and figures.
-    broker_settings, security, cluster : optional
+    broker_settings, security, kafka_version, cluster : optional
         As in `KafkaTrial`.
     link : LinkSettings or mapping of its fields, optional
         Settings of both directions of the link; all systems have them, or none has.
@@ -37,13 +37,14 @@ class System:
 
     Examples
     --------
-    >>> System("eager", load={"linger_ms": 0})
-    System(name='eager', broker_settings=None, security=None, link=None, load=(('linger_ms', 0),), cluster=None)
+    >>> System("eager", load={"linger_ms": 0}).load
+    (('linger_ms', 0),)
     """
 
     name: str
     broker_settings: Mapping[str, object] | None = None
     security: str | None = None
+    kafka_version: str | None = None
     link: LinkSettings | Mapping[str, object] | None = None
     load: Mapping[str, object] | None = None
     cluster: str | None = None
@@ -58,15 +59,21 @@ class System:
             settings = setting_pairs(self, "broker_settings")
             checked_settings(dict(settings))
             object.__setattr__(self, "broker_settings", settings or None)
-        if self.cluster is not None and (self.broker_settings or self.security):
+        if self.cluster is not None and any(self.cluster_settings):
             raise ParameterError(
-                f"{where} is on the external cluster {self.cluster!r} and has broker_settings or security; allowed: "
+                f"{where} is on the external cluster {self.cluster!r} and has broker_settings, security or "
+                "kafka_version; allowed: "
                 "None, because an external cluster cannot be restarted with other settings."
             )
         object.__setattr__(self, "link", link_of(f"{where}: link", self.link))
         if self.load is not None:
             given = dict(self.load) if isinstance(self.load, tuple) else _mapping(f"{where}: load", self.load)
             object.__setattr__(self, "load", frozen(given) or None)
+
+    @property
+    def cluster_settings(self) -> tuple:
+        """Broker settings, security and version of Kafka, as in `KafkaTrial.cluster_settings`."""
+        return (self.broker_settings, self.security, self.kafka_version)
 
 
 def read_systems(given: Sequence[Mapping[str, object]]) -> tuple[System, ...]:
@@ -189,11 +196,11 @@ def _order(systems, steps, replicates, seed):
     shared: dict[tuple, list[str]] = {}
     for system in systems:
         if system.cluster is None:
-            shared.setdefault((system.broker_settings, system.security), []).append(system.name)
-    shared = shared or {(None, None): []}
+            shared.setdefault(system.cluster_settings, []).append(system.name)
+    shared = shared or {(None,) * 3: []}
     elsewhere = [system.name for system in systems if system.cluster is not None]
     order = []
-    for block, settings in alternating(list(shared), replicates, rng, lambda one: one != (None, None)):
+    for block, settings in alternating(list(shared), replicates, rng, any):
         names = {(one, step): list(shared[one]) for one in settings for step in steps}
         for name in elsewhere:
             for turn, step in enumerate(shuffled(steps, rng)):
@@ -244,6 +251,7 @@ def _trial(system, load, name, changes, alongside, client_regions):
             alongside=tuple(alongside),
             broker_settings=system.broker_settings,
             security=system.security,
+            kafka_version=system.kafka_version,
             system=system.name,
             cluster=system.cluster,
             client_regions=client_regions,

@@ -28,6 +28,7 @@ import re
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -104,7 +105,7 @@ def _write(path, batches, texts) -> int:
 
 
 def _batches(source, texts, fast) -> Iterator[np.ndarray]:
-    """Yield rows in batches."""
+    """Yield the rows of a log in batches, pings one after another."""
     with decompressed(source) as (path, file):
         if not file.peek(1):
             raise RawDataError(path, None, "an empty file", "output of ping")
@@ -171,13 +172,18 @@ class _OnePing:
         return rows
 
 
+@lru_cache(4)
+def _repeated(text: str | None, n: int) -> pa.Array:
+    return pa.repeat(pa.scalar(text, pa.string()), n)
+
+
 def _arrow(rows: np.ndarray, texts: dict[str | None, int]) -> pa.RecordBatch:
     def column(field):
         values = np.ascontiguousarray(rows["kind"] != REPLY if field.name == "lost" else rows[field.name])
         if field.type == pa.string():
             known = list(texts)
             if (values == values[0]).all():
-                return pa.repeat(pa.scalar(known[values[0]], pa.string()), len(values))
+                return _repeated(known[values[0]], 1 << len(values).bit_length())[: len(values)]
             return pa.array(known, pa.string()).take(pa.array(values))
         missing = np.isnan(values) if field.type == pa.float64() else values < 0 if field.nullable else None
         return pa.array(values, mask=missing).cast(field.type)

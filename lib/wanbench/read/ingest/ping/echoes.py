@@ -17,8 +17,10 @@ WRAP = 65536
 WINDOW = 32768
 """Half of `WRAP`; if a reply came later than this, it would be unclear which echo it answers."""
 
-AT_ONCE = 8
-"""Rows are made after this many windows of events, so that few events are sorted twice."""
+AT_ONCE = 4
+"""
+Rows are made once `AT_ONCE` x `WINDOW` events are open: few are then sorted twice, and processor caches hold them.
+"""
 
 SILENT_ECHOES = 100_000
 """Number of lost echoes without a line that is allowed in any file; a corrupt number could make billions of rows."""
@@ -34,8 +36,8 @@ EVENT = np.dtype(
     ]
 )  # fmt: skip
 """
-The type of events, in the order of lines, and of rows of table echoes; a row's echo is lost unless its kind is REPLY.
-Texts are stored as numbers from `code`. The values -1, 0 and NaN mean that nothing was printed.
+The numpy type of an event and of a row of table echoes. A row's echo is lost unless its kind is REPLY. Texts are stored
+as numbers from `code`. The values -1, 0 and NaN mean that nothing was printed.
 """
 
 
@@ -46,7 +48,8 @@ def code(texts: dict[str | None, int], text: str | None) -> int:
 
 def joined(*parts: np.ndarray) -> np.ndarray:
     """Concatenate events or rows as bytes, because numpy would copy each field separately, ten times slower."""
-    return np.concatenate([part.view(f"V{EVENT.itemsize}") for part in parts]).view(EVENT)
+    full = [part.view(f"V{EVENT.itemsize}") for part in parts if len(part)]
+    return (full[0] if len(full) == 1 else np.concatenate(full or [parts[0]])).view(EVENT)
 
 
 def as_events(events: list[Event], texts: dict[str | None, int]) -> np.ndarray:

@@ -317,7 +317,7 @@ class LineReader:
         return self.phase == "body" and self.ping.dialect == "fping"
 
     def _of_fping(self, text, target, event):
-        """Return an echo of fping; begin a new ping with a first echo, because fping prints no header."""
+        """Return an echo of fping. As fping prints no header, a first echo, or another target, begins a new ping."""
         is_first = event.sequence == 0 and not event.duplicate
         same = self._is_of_fping() and self.ping.target == target
         if self._is_of_fping() and not same and not is_first:
