@@ -25,7 +25,7 @@ def record(what: str, value: float, unit: str, *, bound: str = "", peer: str = "
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout
     about = {"what": what, "value": value, "unit": unit, "bound": bound, "peer": peer, "of_peer": of_peer}
     about |= {
-        "command": f"benchmarks/{Path(sys.argv[0]).name}",
+        "command": " ".join([f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
         "day": time.strftime("%Y-%m-%d"),
         "commit": commit.strip(),
     }
@@ -47,7 +47,7 @@ def _row(about):
     ratio = ""
     if about["of_peer"] is not None:
         peer = f"{about['peer']}: {about['of_peer']:.3g} {unit}"
-        ratio = f"{about['value'] / about['of_peer']:.3g}"
+        ratio = f"{about['value'] / about['of_peer']:.3g}" if about["of_peer"] else ""
     machine = f"{about['day']}, {about['commit']}, {about['processors']} processors, load {about['load']:.1f}"
     where = f"`.venv/bin/python {about['command']}`: {machine}"
     return f"| {about['what']} | {about['value']:.3g} {unit} | {bound} | {peer} | {ratio} | {where} |\n"

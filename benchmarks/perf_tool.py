@@ -68,10 +68,9 @@ def main() -> int:
 
 def latency(tables: dict[str, pd.DataFrame], test_id: str) -> tuple[float, float]:
     """Return p50 and p99 until the acknowledgement, in ms, as the load of a test reports them."""
-    own = tables["quantiles"]
-    own = own[(own.test_id == test_id) & (own.what == "publish") & own.window.isna()].set_index("quantile").latency_ms
+    own = tables["producers"][tables["producers"].test_id == test_id]
     if len(own):
-        return own[0.5], own[0.99]
+        return own.p50_latency_ms.iloc[-1], own.p99_latency_ms.iloc[-1]  # the warm-up's summary comes first
     histograms = tables["open_loop_histograms"]
     tail = of_open_loop(histograms[histograms.test_id == test_id], what="publish")
     return tail.quantile(0.5), tail.quantile(0.99)

@@ -58,7 +58,7 @@ def drive(cloud, address, killed_at):
     """Open and close a lab; killed at this call, if there are so many."""
     killed_at_call(cloud.client, killed_at)
     options = {"yes": True, "connect": OpenedHost, "settle_s": SETTLE_S, "hosts_per_region": 2}
-    options |= {"instance_type": cloud.instance_type, cloud.name: cloud.account(address)}
+    options |= {"instance_type": cloud.instance_type, "client": cloud.account(address)}
     with contextlib.redirect_stderr(io.StringIO()), cloud.lab(cloud.regions, **options):
         pass
 

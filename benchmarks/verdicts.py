@@ -1,8 +1,9 @@
 """
-Are verdicts on two systems right? `python benchmarks/verdicts.py [--repetitions N] [--again]`.
+Are verdicts on two systems right? `python benchmarks/verdicts.py [--repetitions N] [--version V] [--again]`.
 
 Three systems on one cluster over an emulated WAN, by turns in random order: "one", "the same" with equal settings, and
-"lingering", whose producers wait 25 ms longer for a batch. Three trials of each make one repetition, a short form of
+"lingering", whose producers wait 25 ms longer for a batch. With `--version 4.4.0` a fourth has that version of Kafka,
+for which the brokers restart once in each block of trials. Three trials of each make one repetition, a short form of
 page 08 at one rate. For each repetition a verdict is made on p50 and p99 end to end, as page 08 makes it. On "the same"
 against "one", "better" and "worse" are false alarms; on "lingering" against "one", only "worse" is right.
 
@@ -35,8 +36,9 @@ from wanbench.pages.tail_latency.verdicts import verdict
 from wanbench.read import ingest
 
 ZONES = ["aws:eu-central-2a", "aws:eu-central-2b", "aws:eu-central-2c"]
-SYSTEMS = [{"name": "one"}, {"name": "the same"}, {"name": "lingering", "load": {"linger_ms": 35.0}}]
-RATE_RECORDS_PER_S = 200.0
+SYSTEMS = [{"name": "one"}, {"name": "the same"}, {"name": "lingering", "load": {"linger_ms": 50.0}}]
+RATE_RECORDS_PER_S = 3_000.0
+"""Half of what the links allow, so no queue grows."""
 TRIALS = 3
 SPARE = 1.5
 """Blocks measured for each one needed: in two runs, 16 of 20 and 10 of 15 repetitions were complete."""
@@ -48,13 +50,15 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0].strip())
     options.add_argument("--repetitions", type=int, default=5, help="of three trials each (default: %(default)s)")
     options.add_argument("--again", action="store_true", help="measure anew what an earlier call has measured")
+    options.add_argument("--version", help="of Kafka, for a fourth system (default: none)")
     asked = options.parse_args()
     if reason := unavailable():
         print(reason, file=sys.stderr)
         return 1
-    systems = design.read_systems(SYSTEMS)
+    more = [{"name": f"Kafka {asked.version}", "kafka_version": asked.version}] if asked.version else []
+    systems = design.read_systems([*SYSTEMS, *more])
     load = KafkaOpenLoop(
-        RATE_RECORDS_PER_S, record_bytes=2048, partitions=3, groups=1, linger_ms=10.0,
+        RATE_RECORDS_PER_S, record_bytes=1024, partitions=3, linger_ms=25.0, batch_bytes=262_144,
         duration_s=4.0, warmup_s=1.0, drain_s=1.0,
     )  # fmt: skip
     steps = {"rate_records_per_s": [RATE_RECORDS_PER_S]}

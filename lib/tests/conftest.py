@@ -215,7 +215,7 @@ SLOW = {
     "test_labs_aws", "test_labs_aws_msk", "test_labs_azure", "test_labs_gcp", "test_labs_several",
     "test_plausibility_unknown_regions", "test_publish_execute", 
     "test_stats_regions_clusters", "test_stats_regions_dyadic", "test_stats_tcp_loss",
-    "test_stats_trials_two_links", "test_studies_price_performance",
+    "test_stats_trials_scalability", "test_stats_trials_two_links", "test_studies_price_performance",
     "test_studies_region_loss", "test_studies_tail_latency",
 }  # fmt: skip
 

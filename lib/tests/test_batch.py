@@ -12,16 +12,17 @@ import time
 from contextlib import redirect_stderr, redirect_stdout
 from functools import partial
 from itertools import pairwise
-from multiprocessing import forkserver
 from pathlib import Path
 from unittest.mock import patch
 
 import nbformat
 import pandas as pd
 import pytest
+from aws_driver import moto_server
 from dask_cluster import Relay, cluster
 from example_site import make_checkout
 from patience import comes_about
+from pyarrow import fs
 
 from wanbench import cli
 from wanbench.errors import ParameterError, WanbenchError
@@ -90,7 +91,6 @@ def top(tmp_path, monkeypatch):
     (made / "data").mkdir()
     for name in ("published", "samples", "validity"):
         (made / "data" / name).symlink_to(DATA / name)
-    forkserver.ensure_running()  # in a folder that stays, with all that it starts
     monkeypatch.chdir(made)
     return made
 
@@ -383,6 +383,60 @@ def test_measuring_jobs_run_one_at_a_time_and_say_when_another_run_measures(top,
             running.kill()
     first, second = [list(map(float, line.split())) for line in (top / "measured").read_text().splitlines()]
     assert first[1] <= second[0]
+
+
+# In a bucket
+
+
+@pytest.mark.slow
+def test_a_batch_in_a_bucket_resumes_after_a_kill_and_has_the_files_of_a_local_one(top, tmp_path, monkeypatch):
+    arguments, bucket = ("00", "--sweep", "seed=1..2", "-j", 2), tmp_path / "bucket"
+    with moto_server() as (address, _):
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.setenv(name, "none")
+        monkeypatch.setenv("AWS_ENDPOINT_URL", address)
+        monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        files = fs.S3FileSystem(endpoint_override=address, allow_bucket_creation=True)
+        files.create_dir("mine")
+
+        def there():
+            return {one.path for one in files.get_file_info(fs.FileSelector("mine", recursive=True))}
+
+        def record(seed):
+            return f"mine/batches/far/00-seed={seed}/page/pages/00-tiny.json"
+
+        (top / "hold-2").touch()
+        running = start(top, *arguments, "--name", "far", "--to", "s3://mine/batches/")
+        assert comes_about(lambda: record(1) in there() and started(top, 2)), (top / "driver.log").read_text()
+        running.kill()
+        assert running.wait() == -signal.SIGKILL and comes_about(lambda: not processes_of(top))
+        made = files.get_file_info(record(1)).mtime
+        (top / "hold-2").unlink()
+        # A job that was killed while it copied: the page without its record.
+        with files.open_output_stream("mine/batches/far/00-seed=2/page/findings/00-tiny/gone.json") as half:
+            half.write(b"{")
+        said = batch(*arguments, "--name", "far", "--to", "s3://mine/batches")
+        assert "[1 kept] 00-seed=1: kept" in said
+        assert "2 of 2 jobs done, 0 failed. Open s3://mine/batches/far/index.html" in said
+        assert files.get_file_info(record(1)).mtime == made and [started(top, seed) for seed in (1, 2)] == [1, 2]
+        fs.copy_files("mine/batches/far", str(bucket), source_filesystem=files)
+    assert not list(top.glob("data/scratch/batches/*")), "nothing stays here"
+    batch(*arguments, "--name", "here")
+    assert len(contents(bucket)) > 10 and contents(bucket) == contents(folder_of(top, "here"))
+    assert states(bucket) == dict.fromkeys(["00-seed=1", "00-seed=2"], "done")
+    for name in ("results.csv", "assets/site.css"):
+        assert (bucket / name).read_bytes() == (folder_of(top, "here") / name).read_bytes()
+    assert "Findings of 00-tiny against seed: 2 findings of 2 jobs." in (bucket / "index.html").read_text()
+    assert 'href="../../assets/site.css"' in (bucket / "00-seed=1/page/00-tiny.html").read_text()
+
+
+def test_what_cannot_be_kept_in_a_bucket_is_refused(top, capsys):
+    for to, what, says in (
+        ("nowhere", ["00", "--replay"], "--to is 'nowhere/mine'; allowed: an address such as s3://bucket/prefix"),
+        ("s3://mine", ["01"], "--to with a notebook that measures here; allowed: notebooks that analyse"),
+    ):
+        assert cli.main(["batch", *what, "--name", "mine", "--to", to]) == 2
+        assert says in capsys.readouterr().err
 
 
 # On a cluster

@@ -19,6 +19,7 @@ from wanbench.measure.experiments import (
 )
 from wanbench.measure.experiments.base import cluster_of, links_of
 from wanbench.measure.plan import make_plan
+from wanbench.pages.congestion_control.design import CompetingFlows
 from wanbench.pages.lab_calibration.design import Cut, Shorten
 from wanbench.pages.rolling_and_degraded.design import Detection
 from wanbench.pages.tail_latency.design import KafkaRateSearch, OpenMessaging
@@ -66,7 +67,7 @@ def test_settings_are_frozen_and_come_back_from_a_manifest(experiment):
         experiment.name = "other"
     kept = json.loads(json.dumps(dataclasses.asdict(experiment)))
     assert sorted(kept) == sorted(field.name for field in dataclasses.fields(experiment))
-    if not isinstance(experiment, KafkaTrial | experiments.CompetingFlows):  # whose parts are experiments
+    if not isinstance(experiment, KafkaTrial | CompetingFlows):  # whose parts are experiments
         assert type(experiment)(**kept) == experiment
 
 

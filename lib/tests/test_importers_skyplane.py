@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wanbench.errors import ParameterError, RawDataError
+from wanbench.errors import RawDataError
 from wanbench.read import importers, ingest
 
 GRIDS = Path(__file__).resolve().parents[3] / "shared" / "data" / "grids"
@@ -92,28 +92,6 @@ def test_the_older_spelling_and_no_tiers(tmp_path):
 def test_what_is_no_grid(tmp_path, lines, message):
     with pytest.raises(RawDataError, match=message):
         grid(tmp_path, *lines)
-
-
-def test_join(tmp_path):
-    first = grid(tmp_path, LATENCY, latency(("PREMIUM", "PREMIUM"), 90))
-    second = grid(tmp_path, THROUGHPUT, throughput(5e9), name="throughput.csv")
-    both = importers.join([first, second])
-    assert len(both["tests"]) == len(both["sources"]) == 2
-    [pair] = ingest.summarise_pairs(both).to_dict("records")
-    assert (pair["rtt_ms"], pair["throughput_bps"], pair["n_tests"]) == (90, 5e9, 2)
-    with pytest.raises(ParameterError, match="imports is empty"):
-        importers.join([])
-
-
-def test_imports_whose_coordinates_differ_are_not_joined(tmp_path):
-    parts = []
-    for latitude in (33.5, 34.5):
-        (tmp_path / "locations.csv").write_text(f"cloud,region,lat,long\nGCP,us-east1,{latitude},-80\n")
-        places = importers.read_locations(tmp_path / "locations.csv")
-        parts.append(grid(tmp_path, LATENCY, latency("AB", 90)) | {"regions": places["regions"]})
-    assert len(importers.join([parts[0], parts[0]])["regions"]) == 1
-    with pytest.raises(ParameterError, match="gcp:us-east1 has different coordinates"):
-        importers.join(parts)
 
 
 @pytest.mark.skipif(not GRIDS.is_dir(), reason="the published grids are not on this machine")

@@ -41,7 +41,7 @@ from wanbench.tables import from_rows
 
 WRONG = {"None": None, "an empty table": pd.DataFrame(), "text": "text", "NaN": float("nan"), "a number": 3}
 OF_PAGES = {
-    geo_kafka: ("against_baseline", "client_rack", "count_region_bytes", "placement", "tornado"),
+    geo_kafka: ("against_baseline", "client_rack", "count_region_bytes", "fit_scalability", "placement", "tornado"),
     grids_and_predictions: ("fit_predictor", "what_if"),
     intercloud_2022: ("compare_models",),
     intercloud_throughput: ("estimate_loss",),

@@ -95,6 +95,7 @@ def parser() -> argparse.ArgumentParser:
     batch.add_argument("-j", "--processes", type=int, metavar="N", help="how many analysing jobs at a time")
     batch.add_argument("--name", help="of the batch's folder (default: of the file, or of notebooks and parameters)")
     batch.add_argument("--cluster", metavar="ADDRESS", help="run on this Dask scheduler, such as tcp://10.0.0.1:8786")
+    batch.add_argument("--to", metavar="ADDRESS", help="keep the batch in a bucket, such as s3://bucket/prefix")
     flag(batch, "retry", "also run jobs again that have failed three times")
     flag(batch, "replay", "use the committed recordings instead of measuring")
     flag(batch, "yes", "accept the cost of rented hosts without being asked")
@@ -261,6 +262,7 @@ def batch_command(arguments: argparse.Namespace) -> int:
             entries.append((notebook, _given(arguments, notebook, sweeps), dict(sweeps)))
     source = str(first) if is_file else ", ".join(map(str, arguments.file))
     jobs, folder = [], batch_folder(arguments.name or (first.stem if is_file else _batch_name(entries)))
+    to = f"{arguments.to.rstrip('/')}/{folder.name}" if arguments.to else ""
     for notebook, fixed, sweep in entries:
         for values in product(*sweep.values()):
             swept = dict(zip(sweep, values, strict=True))
@@ -269,10 +271,12 @@ def batch_command(arguments: argparse.Namespace) -> int:
             job = Job(notebook, given, source, remark=_own_parameters(notebook, given))
             if arguments.replay or not arguments.cluster or _lab(job) == SAMPLES:
                 job = _measured_or_replayed(job, arguments.replay)
-            jobs.append(BatchJob(job, folder, root(), measures=_lab(job) not in (None, SAMPLES), varied=swept))
+            jobs.append(BatchJob(job, folder, root(), measures=_lab(job) not in (None, SAMPLES), varied=swept, to=to))
+    if to:
+        from .publish.batch_bucket import run_in_bucket as run_batch
     states = run_batch(jobs, arguments.processes, arguments.cluster, arguments.retry)
     failed = sum(state.state == "failed" for state in states)
-    print(f"\n{len(states) - failed} of {len(states)} jobs done, {failed} failed. Open {folder / 'index.html'}")
+    print(f"\n{len(states) - failed} of {len(states)} jobs done, {failed} failed. Open {to or folder}/index.html")
     return 1 if failed else 0
 
 

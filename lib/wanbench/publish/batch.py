@@ -11,12 +11,13 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
-import multiprocessing
 import os
+import pickle
 import platform
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -35,20 +36,19 @@ from wanbench.files import replace_file
 from wanbench.folders import scratch_folder
 from wanbench.formatting import count
 
-from .batch_page import write_batch_page
-from .execute import INJECTED
+from .batch_page import tidy, write_batch_page
 from .parameters import file_hashes
 from .site import Job, Site, library_hash, publish_page, sources_hash
 
 POLL_S = 0.2
+ASK_S = 5.0  # A job asks a bucket this often whether its command still runs: requests cost money.
 PAGE_S = 60.0  # The page of a running batch is at most this old: to write it takes up to a second.
 SAYS_S = 10.0  # A measuring job's last line is repeated at most this often.
 GRACE_S = 10.0  # A notebook that analyses gets this time to stop; one that measures gets what its lab needs.
 FAILURES = 3  # A job that failed this often is run again only if asked for: the next failure would look the same.
 NAME_CHARACTERS = 120  # Longest name of a job; file systems allow 255 bytes.
-# Processes of jobs are forked from one that has imported what they need, which would take a second for each.
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload([f"{__package__}.batch_server"])
+# jsonschema would build an unused grammar for a second
+CHILD = "import sys; sys.modules['rfc3987_syntax'] = None; from wanbench.publish.batch import main; sys.exit(main())"
 SESSION = "session"
 STATES = ("done", "kept", "running", "failed", "queued")
 
@@ -80,7 +80,8 @@ class BatchJob:
     A page to make as part of a batch.
 
     `folder` is the batch's folder, `root` the checkout, `varied` holds the parameters in which the batch's jobs with
-    this notebook differ, `session` names the command that runs the batch, and `library` is its `library_hash`.
+    this notebook differ, `session` names the command that runs the batch, and `library` is its `library_hash`. `to` is
+    the address of the batch's folder in a bucket, if it is kept there.
     """
 
     page: Job
@@ -91,6 +92,7 @@ class BatchJob:
     name: str = ""
     session: str = ""
     library: str = ""
+    to: str = ""
 
     @property
     def path(self) -> Path:
@@ -149,7 +151,7 @@ class BatchJob:
             if not self.is_wanted():
                 raise KeyboardInterrupt
             kept = self.path / "failed" if reason else kept
-            _tidy(self._site(made).executed_path(self.page.notebook.stem), made)
+            tidy(self._site(made).executed_path(self.page.notebook.stem), made)
             for earlier in {kept, self.path / "failed"}:
                 shutil.rmtree(earlier, ignore_errors=True)
             made.rename(kept)
@@ -157,21 +159,6 @@ class BatchJob:
             shutil.rmtree(made, ignore_errors=True)
         self.fail(reason) if reason else self.put("done", failures=0)
         return 1 if reason else 0
-
-
-def _tidy(notebook: Path, folder: Path) -> None:
-    """Drop times, paths and random ids from an executed notebook, so equal results give equal files."""
-    os.chmod(folder, 0o755)
-    (folder / "assets").symlink_to("../../assets")
-    (folder / "index.html").write_text('<meta http-equiv="refresh" content="0; url=../../index.html">\n')
-    if notebook.exists():
-        content = json.loads(notebook.read_bytes())
-        for part in (content, *content["cells"]):
-            if INJECTED in part["metadata"].get("tags", ()):
-                part["id"] = INJECTED
-            for key in ("papermill", "execution"):
-                part["metadata"].pop(key, None)
-        replace_file(notebook, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
 
 
 def run_job(job: BatchJob, environment: Mapping[str, str]) -> State:
@@ -186,45 +173,47 @@ def run_job(job: BatchJob, environment: Mapping[str, str]) -> State:
             raise WanbenchError(f"worker {platform.node()} sees no {path}: {why}.")
     if not job.is_wanted():
         return State()
-    multiprocessing.current_process().daemon = False  # a worker of Dask may start processes
-    child = PROCESSES.Process(target=_make, args=[job, {**os.environ, **environment}])
-    child.start()
-    child.join()
-    if child.exitcode in (0, 1) and (state := job.state()).state in ("done", "failed"):
-        return state
-    return job.fail(f"its process ended with status {child.exitcode}: {job.says()}") if job.is_wanted() else State()
-
-
-def _make(job: BatchJob, environment: Mapping[str, str]) -> None:
-    """Make the page of a job in this process; stop when its command no longer runs the batch, or is gone."""
-    os.setsid()  # Ctrl-C reaches the command, which then ends the batch
-    os.chdir(job.root)
-    os.environ.clear()
-    os.environ.update(environment)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background has it ignored
+    options = {"stdin": subprocess.PIPE, "cwd": job.root, "env": {**os.environ, **environment}}
     with open(job.path / "log.txt", "ab") as log:
-        os.dup2(log.fileno(), 1)
-        os.dup2(log.fileno(), 2)
-    threading.Thread(target=_stop_when_unwanted, args=[job], daemon=True).start()
+        command = [sys.executable, "-c", CHILD]
+        child = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, **options)
+    with child:
+        with suppress(BrokenPipeError):
+            child.stdin.write(pickle.dumps(job))
+            child.stdin.flush()
+        while child.poll() is None and job.is_wanted():
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(ASK_S if job.to else POLL_S)
+        with suppress(BrokenPipeError):
+            child.stdin.close()  # it ends, if it has not
+        child.wait()
+    if child.returncode in (0, 1) and (state := job.state()).state in ("done", "failed"):
+        return state
+    return job.fail(f"its process ended with status {child.returncode}: {job.says()}") if job.is_wanted() else State()
+
+
+def main() -> int:
+    """Run the job given on standard input; stop it when standard input ends, because its driver or worker is gone."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background has it ignored
+    job = pickle.load(sys.stdin.buffer)
+    threading.Thread(target=_stop_when_alone, args=[job.measures], daemon=True).start()
     # an earlier process of the job may still be stopping
     with suppress(KeyboardInterrupt), _locked(job.path / ".lock"):
         if job.is_done():
             job.put("done", failures=0)
-            sys.exit(0)
+            return 0
         if job.library != library_hash(strict=False):
             other = "has another version of wanbench or of its packages than the machine of the command"
-            job.fail(f"worker {platform.node()} {other}: install the same on both, and start the worker again.")
-            sys.exit(1)
-        if job.is_wanted():
-            sys.exit(job.make())
-    sys.exit(130)
+            job.fail(f"worker {platform.node()} {other}: install the same on both.")
+            return 1
+        return job.make() if job.is_wanted() else 130
+    return 130
 
 
-def _stop_when_unwanted(job: BatchJob) -> None:
-    while job.is_wanted() and multiprocessing.parent_process().is_alive():
-        time.sleep(POLL_S)
+def _stop_when_alone(measures: bool) -> None:
+    os.read(0, 1)
     os.kill(os.getpid(), signal.SIGINT)
-    if not job.measures:
+    if not measures:
         time.sleep(GRACE_S)
         os._exit(130)
 
@@ -273,14 +262,17 @@ def prepared(jobs: Sequence[BatchJob]) -> list[BatchJob]:
     return [*made.values()]
 
 
-def run_batch(jobs: Sequence[BatchJob], processes: int | None, cluster: str | None, retry: bool) -> list[State]:
+def run_batch(
+    jobs: Sequence[BatchJob], processes: int | None, cluster: str | None, retry: bool, kind=None
+) -> list[State]:
     """
     Run the jobs of a batch that have no page yet, write the page of the batch, and return the state of each job.
 
     Analysing jobs run first, `processes` at a time (None: one for each processor) or spread over the workers of the
     Dask scheduler at the address `cluster`; then measuring jobs one at a time, or on workers with the resource
     `measure`. The next command runs a failed job again, until the job has failed `FAILURES` times; with `retry`,
-    always. Raise WanbenchError if another command runs the batch, or if the connection to the scheduler is lost.
+    always. `kind` is the class of the driver, by default `Driver`. Raise WanbenchError if another command runs the
+    batch, or if the connection to the scheduler is lost.
     """
     processes = len(os.sched_getaffinity(0)) if processes is None else check_number("-j", processes, 1, whole=True)
     jobs, folder = prepared(jobs), jobs[0].folder
@@ -289,7 +281,7 @@ def run_batch(jobs: Sequence[BatchJob], processes: int | None, cluster: str | No
     with _locked(folder / ".lock", f"another command runs the batch {folder}; wait for its end."):
         replace_file(folder / SESSION, session.encode())
         Site(jobs[0].root, folder, folder, folder).write_assets()
-        driver = Driver([replace(job, session=session) for job in jobs], retry)
+        driver = (kind or Driver)([replace(job, session=session) for job in jobs], retry)
         return driver.run(_cluster(cluster) if cluster else _local(processes))
 
 
@@ -298,6 +290,8 @@ tell = partial(print, file=sys.stderr, flush=True)
 
 class Driver:
     """The command that runs a batch: it submits jobs, reports changes of their states, and writes the batch's page."""
+
+    run_job = staticmethod(run_job)
 
     def __init__(self, jobs: Sequence[BatchJob], retry: bool):
         self.jobs, self.states, self._page_s, self._said = jobs, {}, -PAGE_S, {}
@@ -311,15 +305,23 @@ class Driver:
         try:
             with ExitStack() as stack:
                 submit = stack.enter_context(pools) if waiting else None
-                stack.callback(replace_file, self.jobs[0].folder / SESSION, b"")  # first: jobs that still run then stop
+                stack.callback(self._end)  # first: jobs that still run then stop
                 for measures in (False, True):  # one after the other: an analysis beside a measurement distorts it
-                    self._watch({submit(job, environment): job for job in waiting if job.measures == measures})
+                    self._watch(
+                        {submit(self.run_job, job, environment): job for job in waiting if job.measures == measures}
+                    )
         finally:
             for job in waiting:
                 if self.states[job.name].state in ("queued", "running"):
                     self.states[job.name] = job.put("done" if job.is_done() else "queued")
-            write_batch_page(self.jobs, self.states)
+            self._write_page()
         return [self.states[job.name] for job in self.jobs]
+
+    def _end(self) -> None:
+        replace_file(self.jobs[0].folder / SESSION, b"")
+
+    def _write_page(self) -> None:
+        write_batch_page(self.jobs, self.states)
 
     def _watch(self, pending: dict) -> None:
         while pending:
@@ -331,7 +333,7 @@ class Driver:
                 if job.measures and self.states[job.name].state == "running":
                     self._tell_what_it_says(job)
             if time.monotonic() > self._page_s + PAGE_S:
-                write_batch_page(self.jobs, self.states)
+                self._write_page()
                 self._page_s = time.monotonic()
             time.sleep(POLL_S if pending else 0)
 
@@ -371,7 +373,7 @@ def _begin(job: BatchJob, retry: bool) -> State:
 @contextmanager
 def _local(processes: int) -> Iterator[Callable]:
     with ThreadPoolExecutor(processes) as analysing, ThreadPoolExecutor(1) as measuring:
-        yield lambda job, *more: (measuring if job.measures else analysing).submit(run_job, job, *more)
+        yield lambda run, job, *more: (measuring if job.measures else analysing).submit(run, job, *more)
 
 
 @contextmanager
@@ -385,8 +387,8 @@ def _cluster(address: str) -> Iterator[Callable]:
         measuring = sum("measure" in one["resources"] for one in workers)
         tell(f"{count(len(workers), 'worker')} at {address}, {measuring} with the resource measure")
 
-        def submit(job, *more):
+        def submit(run, job, *more):
             needs = {"measure": 1} if job.measures else None
-            return client.submit(run_job, job, *more, key=f"{job.name}-{job.session}", pure=False, resources=needs)
+            return client.submit(run, job, *more, key=f"{job.name}-{job.session}", pure=False, resources=needs)
 
         yield submit

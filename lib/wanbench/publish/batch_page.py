@@ -1,6 +1,9 @@
 """Write the page of a batch: its jobs with their states, and each finding against the parameters that vary."""
 
+import json
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -13,6 +16,7 @@ from wanbench.figures.primitives import interval_points
 from wanbench.files import replace_file
 from wanbench.formatting import count
 
+from .execute import INJECTED
 from .figures import read_figure
 from .page import templates, versions
 
@@ -33,6 +37,22 @@ def write_batch_page(jobs: Sequence, states: Mapping) -> None:
     version = versions()[0][1]
     page = {"name": "index", "drawn": (), "version": version, "source_line": f"wanbench {version}, batch {folder.name}"}
     replace_file(folder / "index.html", templates().get_template("batch.html").render(shown, page=page).encode())
+
+
+def tidy(notebook: Path, folder: Path) -> None:
+    """Drop times, paths and random ids from an executed notebook, so equal results give equal files."""
+    os.chmod(folder, 0o755)
+    for page in folder.glob("*.html"):
+        replace_file(page, page.read_text("utf-8").replace('="assets/', '="../../assets/').encode())
+    (folder / "index.html").write_text('<meta http-equiv="refresh" content="0; url=../../index.html">\n')
+    if notebook.exists():
+        content = json.loads(notebook.read_bytes())
+        for part in (content, *content["cells"]):
+            if INJECTED in part["metadata"].get("tags", ()):
+                part["id"] = INJECTED
+            for key in ("papermill", "execution"):
+                part["metadata"].pop(key, None)
+        replace_file(notebook, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
 
 
 def _results(job, state) -> pd.DataFrame:

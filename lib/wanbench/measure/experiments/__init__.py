@@ -7,7 +7,6 @@ which reads their files.
 
 from .base import ConcurrentExperiment, Experiment, ExperimentError
 from .broker_actions import BrokerAction, BrokerActions
-from .competing_flows import CompetingFlows
 from .iperf3 import Iperf3
 from .kafka_fault import KafkaFault
 from .kafka_load import KafkaLoad
@@ -16,6 +15,6 @@ from .kafka_trial import KafkaTrial
 from .ping import Ping
 from .sampling import BrokerMetrics, BrokerProcessors, HostMetrics, LinkSamples, ProcessorUse
 
-__all__ = ["CompetingFlows", "ConcurrentExperiment", "Experiment", "ExperimentError", "Iperf3", "Ping"]
+__all__ = ["ConcurrentExperiment", "Experiment", "ExperimentError", "Iperf3", "Ping"]
 __all__ += ["BrokerAction", "BrokerActions", "KafkaFault", "KafkaLoad", "KafkaOpenLoop", "KafkaTrial"]
 __all__ += ["BrokerMetrics", "BrokerProcessors", "HostMetrics", "LinkSamples", "ProcessorUse"]

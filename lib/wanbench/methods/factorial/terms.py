@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import nan
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from wanbench.checks import check_choice, check_columns, refusal
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, quantity
 from wanbench.methods.result import reasons
+from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.sizes import check_sizes
 
 UNITS = {"delay_ms": "ms", "jitter_ms": "ms", "rate_bps": "bit/s", "loss": "fraction", "batch_bytes": "bytes"}
@@ -27,6 +29,8 @@ WORDS = {
     "batches_per_s": "batches per second",
     "throughput_bps": "throughput",
 }
+IN_OTHER_BLOCKS = "; for a level in other blocks the error of the blocks' mean (t) is added as squares"
+ONE_BLOCK = "no interval: a single block shows no difference between blocks"
 
 
 @dataclass(frozen=True)
@@ -171,6 +175,23 @@ def with_blocks(design: np.ndarray, blocks) -> np.ndarray:
         return design
     levels = pd.get_dummies(blocks, dtype=float).to_numpy()
     return np.column_stack([design, (levels - levels.mean(axis=0))[:, 1:]])
+
+
+def block_half_width(rest, blocks, level: float) -> float:
+    """
+    Compute half the width of Student's t interval of the blocks' mean residuals, to allow for blocks that were not run.
+
+    rest: Residuals of the runs, which include the effects of blocks.
+
+    Returns 0 without blocks, and NaN for a single block.
+    """
+    if blocks is None:
+        return 0.0
+    own = pd.Series(np.asarray(rest)).groupby(np.asarray(blocks)).agg(["mean", "size"])
+    if len(own) < 2:
+        return nan
+    error = float(own["mean"].std() * np.sqrt((own["size"] ** 2).sum()) / len(rest))
+    return float(t_quantile(level, len(own) - 1)) * error
 
 
 def slopes(name: str, codes: Mapping[str, np.ndarray], terms: Sequence[tuple[str, ...]], n_columns: int) -> np.ndarray:

@@ -9,6 +9,7 @@ from .bounds import bounds
 from .curves import curves
 from .evidence import evidence
 from .placement import placement
+from .scalability import fit_scalability
 
 __all__ = [
     "against_baseline",
@@ -18,6 +19,7 @@ __all__ = [
     "count_region_bytes",
     "curves",
     "evidence",
+    "fit_scalability",
     "placement",
     "tornado",
 ]

@@ -24,6 +24,7 @@ from wanbench.formatting import count, number, percent, quantity
 from wanbench.methods.result import Estimate, Interval, Result
 from wanbench.methods.trials.rates import TrialRates
 from wanbench.pages.geo_kafka import factor_columns
+from wanbench.pages.geo_kafka.scalability import Scalability, fit_scalability
 
 from .against_baseline import PAIRS, RESTARTED, SINGLE, UNEQUAL_BELOW, WELCH, AgainstBaseline, against_baseline
 
@@ -191,6 +192,19 @@ class Curves(Result):
         if a == b:
             raise MissingDataError(f"{of} and {over} are the same setting.")
         return self._between(a, b, quantity, claim, pooled=pooled)
+
+    def scalability(self) -> Scalability:
+        """
+        Fit the Universal Scalability Law to the trials of the curve of producers.
+
+        Raises MissingDataError: the trials have fewer than three numbers of producers.
+        """
+        own = self.trials("producers").astype({"producers": "float64"})
+        if own.producers.nunique() < 3 or len(own) < 4:
+            raise MissingDataError("the law of scalability needs trials with three numbers of producers.")
+        own = own.assign(throughput=own[VALUE] / 1e6)
+        block = "block" if own.block.nunique() > 1 else None
+        return fit_scalability(own, "throughput", block=block, unit="Mbit/s", level=self.level)
 
     def _cell(self, wanted: str | Mapping) -> str:
         if isinstance(wanted, str):

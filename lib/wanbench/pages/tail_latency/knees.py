@@ -200,8 +200,6 @@ class Knees(Result):
             return ()
         value, low, high = map(exp, difference(*(np.log((e.estimate, e.low, e.high)) for e in (first, second))))
         claim = f"The rate at the knee of “{b}” is {{}} the rate at the knee of “{a}”"
-        if {a, b} <= {*self.links}:
-            claim += f"; its links allow {number(self.links[b].estimate / self.links[a].estimate, 2)} times the rate"
         about = {"unit": "times", "n": min(first.n, second.n), "level": LEVEL, "basis": first.basis, "claim": claim}
         about |= {"method": f"ratio of both knees, intervals combined (Zou & Donner 2008); {METHOD}"}
         about["assumption"] = f"{ASSUMPTION}; both knees are estimated independently"
@@ -211,7 +209,11 @@ class Knees(Result):
     def sentence(self) -> str:
         links = {name: f" The links allow this system {one.formatted}." for name, one in self.links.items()}
         found = [f"System “{name}”: {one.sentence}{links.get(name, '')}" for name, one in self.knees.items()]
-        return " ".join([*found, *(ratio.sentence for ratio in self.ratio)])
+        found += [ratio.sentence for ratio in self.ratio]
+        if self.ratio and {*self.knees} <= {*self.links}:
+            a, b = (self.links[name].estimate for name in self.knees)
+            found.append(f"The links allow the second {number(b / a, 2)} times the rate of the first.")
+        return " ".join(found)
 
     @property
     def cautions(self) -> tuple[str, ...]:

@@ -75,9 +75,9 @@ def per_second(frame: pd.DataFrame) -> pd.DataFrame:
     """
     Return p99 of the end-to-end latency of the first group for each second, by when records were due.
 
-    `frame` is table open_loop_histograms; seconds of the warm-up are left out. Columns: run_id, test_id, attempt,
-    start_s, length_s, and p99_ms, which is infinite if it falls on a lost record. MissingDataError if there is no
-    second.
+    `frame` is table open_loop_histograms; seconds of the warm-up and a shorter last second are left out. Columns:
+    run_id, test_id, attempt, start_s, length_s, and p99_ms, which is infinite if it falls on a lost record.
+    MissingDataError if there is no second.
     """
     check_columns("open_loop_histograms", frame, (*TRIAL, "what", "group", "warm_up", "n_lost", "histogram"))
     kept = (frame.what == "end to end") & ~frame.warm_up.astype(bool) & (frame.group == 0).fillna(False).astype(bool)
@@ -88,7 +88,8 @@ def per_second(frame: pd.DataFrame) -> pd.DataFrame:
             rows.append({name: row[name] for name in names} | {"p99_ms": tail.quantile(0.99) / 1_000})
     if not rows:
         raise MissingDataError("no second has an end-to-end latency of group 0.")
-    return pd.DataFrame(rows).sort_values(names[:-1], ignore_index=True)
+    seconds = pd.DataFrame(rows).sort_values(names[:-1], ignore_index=True)
+    return seconds[seconds.length_s == seconds.length_s.max()].reset_index(drop=True)
 
 
 def with_pause(second: np.ndarray, at: np.ndarray, length: np.ndarray, shifts: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ one. A *published study* consists of the tables that an importer made from origi
 from wanbench.checks import check_choice
 from wanbench.extensions import extensions
 
-from .assemble import finished, join
+from .assemble import finished
 from .circuit import read_circuit
 from .intercloud import read_locations, read_survey
 from .mapping import load_mapping, read_table
@@ -24,7 +24,7 @@ from .skyplane import read_skyplane
 from .tool_output import read_folder
 
 __all__ = [
-    "IMPORTERS", "NotFetchedError", "available", "cite", "fetch", "join", "load_mapping", "original_files", "read",
+    "IMPORTERS", "NotFetchedError", "available", "cite", "fetch", "load_mapping", "original_files", "read",
     "read_circuit", "read_folder", "read_locations", "read_markdown", "read_matrix", "read_published", "read_skyplane",
     "read_survey", "read_table", "region_from",
 ]  # fmt: skip

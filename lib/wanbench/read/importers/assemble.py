@@ -1,13 +1,12 @@
 """Assemble columns into validated tables, and raise flags."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from wanbench import tables
-from wanbench.errors import ParameterError
 
 from .sheet import Sheet
 
@@ -72,27 +71,3 @@ def finished(given: Mapping[str, pd.DataFrame], regions: pd.DataFrame | None = N
     whole = {name: tables.validate(name, given[name]) for name in given if name != "flags"}
     whole |= {name: tables.from_rows(name, []) for name in ALWAYS if name not in whole}
     return whole | {"flags": check(whole, regions=regions)}
-
-
-def join(imports: Iterable[Mapping[str, pd.DataFrame]]) -> dict[str, pd.DataFrame]:
-    """
-    Concatenate the tables of several imports or runs, such as latencies of one source and throughputs of another.
-
-    Flags are raised again for all rows together. Raise ParameterError if there is no import, or if a region has
-    different coordinates in two of the `regions` tables.
-    """
-    imports = [dict(one) for one in imports]
-    if not imports:
-        raise ParameterError("imports is empty; allowed: one or more mappings of tables.")
-    joined = {}
-    for name in dict.fromkeys(name for one in imports for name in one if name != "flags"):
-        parts = [tables.validate(name, one[name]) for one in imports if name in one]
-        parts = [part for part in parts if len(part)] or parts[:1]
-        joined[name] = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
-    if "regions" in joined:
-        places = joined["regions"].drop_duplicates(["name", "latitude_deg", "longitude_deg"])
-        twice = places.name[places.name.duplicated()]
-        if len(twice):
-            raise ParameterError(f"{twice.iloc[0]} has different coordinates in these imports; keep one of them.")
-        joined["regions"] = places.reset_index(drop=True)
-    return finished(joined)

@@ -34,8 +34,8 @@ def read_skyplane(path, *, about=None) -> dict[str, pd.DataFrame]:
     `path` is profiles/latency.csv or profiles/throughput.csv of Skyplane; the columns show which. `about` has title,
     address, version and licence of the file; they are known for files in `importers.original_files()`. A row of the
     throughput grid without success is a failed test, and its transfer has an error. `run_id` is the batch of the
-    measurement if the path of the raw output names it, or else the file's name. The grids have no start times. `join`
-    combines both grids, but they were measured on machines of different sizes.
+    measurement if the path of the raw output names it, or else the file's name. The grids have no start
+    times. Both grids were measured on machines of different sizes.
 
     Raise RawDataError, which names the expected columns, if the columns are those of neither grid, or if no row can be
     read. Single rows that cannot be read are listed in table unread.

@@ -1,0 +1,82 @@
+"""
+Estimate what flows do to each other, and to the latency of the path that they share.
+
+Both functions take the tables of tests of one setting with `design.CompetingFlows`
+(`wanbench.read.ingest.pairs.selected` selects a setting).
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from wanbench.checks import check_choice, check_level
+from wanbench.errors import MissingDataError
+from wanbench.methods.result import LEVEL, Estimate
+from wanbench.methods.result.means import mean_of
+
+_TEST = ["run_id", "test_id", "attempt"]
+_ALIKE = "Tests are independent and alike, and their values nearly normal"
+
+
+def jain(rates) -> float:
+    """
+    Compute the fairness of rates: 1 if all are equal, 1/n if one flow of n has everything (Jain, Chiu and Hawe 1984).
+
+    >>> jain([2.0, 2.0]), jain([1.0, 0.0, 0.0, 0.0])
+    (1.0, 0.25)
+    """
+    rates = np.asarray(rates, dtype=float)
+    return float(rates.sum() ** 2 / (len(rates) * (rates**2).sum()))
+
+
+def fairness(transfers: pd.DataFrame, *, direction: str = "forward", level: float = LEVEL) -> Estimate:
+    """
+    Estimate Jain's index of the greedy flows, from the payload that each flow's receiver got: the mean over the tests.
+
+    direction: "forward" or "reverse": the flows that are compared. A failed flow is left out with its test.
+
+    Raises MissingDataError: no test has two flows in this direction.
+    """
+    check_choice("direction", direction, ("forward", "reverse"))
+    flows = transfers[transfers.source_file.str.contains(r"\.flow-\d+\.json", regex=True)]
+    flows = flows[flows.direction.fillna(direction) == direction]
+    tests = flows.groupby(_TEST).throughput_bps
+    indices = tests.agg(jain)[(tests.size() == tests.count()) & (tests.size() > 1)]
+    if indices.empty:
+        raise MissingDataError(f"no test has two or more {direction} flows with a throughput.")
+    estimate = mean_of(
+        indices,
+        check_level(level),
+        unit_name="test",
+        unit="",
+        quantity="Jain's index",
+        claim=f"Jain's index of the {direction} flows is {{}}",
+        method="mean over tests, Student's t",
+        assumption=_ALIKE,
+    )
+    return replace(estimate, high=min(estimate.high, 1.0))
+
+
+def latency_under_load(echoes: pd.DataFrame, *, level: float = LEVEL) -> Estimate:
+    """
+    Estimate by how many ms the flows raise the median RTT: the mean over tests of the median with flows less the median
+    without. Lost echoes do not count.
+
+    Raises MissingDataError: no test has replies with and without flows.
+    """
+    replies = echoes[~echoes.lost & ~echoes.duplicate]
+    state = replies.source_file.str.extract(r"\.(idle|loaded)\.txt", expand=False)
+    medians = replies.groupby([*(replies[name] for name in _TEST), state]).rtt_ms.median().unstack()
+    if not {"idle", "loaded"} <= set(medians) or (differences := (medians.loaded - medians.idle).dropna()).empty:
+        raise MissingDataError("no test has replies to pings both with and without flows.")
+    return mean_of(
+        differences,
+        check_level(level),
+        unit_name="test",
+        unit="ms",
+        quantity="latency under load",
+        claim="The flows raise the median RTT by {}",
+        method="mean over tests of the difference of medians, Student's t",
+        assumption=_ALIKE,
+    )

@@ -1,0 +1,126 @@
+"""
+Keep a batch in a bucket: each job runs in a temporary folder, and copies up what it made.
+
+The record of a page, which says that the page is complete, goes up last. The command that runs the batch works on a
+copy of its folder. pyarrow copies: unlike s3fs it is installed already, and it allows any version of boto3.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from pyarrow import ArrowInvalid, fs
+
+from wanbench.checks import refusal
+from wanbench.errors import ParameterError, WanbenchError
+
+from .batch import SESSION, BatchJob, Driver, State, run_batch, run_job
+
+RECORDS = "pages"  # The folder of a page with its record.
+
+
+class Bucket:
+    """The folder of a batch at an address such as "s3://bucket/prefix/name"; raise ParameterError if it is not one."""
+
+    def __init__(self, address: str):
+        try:
+            self.files, self.path = fs.FileSystem.from_uri(address)
+        except ArrowInvalid as error:
+            raise refusal("--to", address, f"an address such as s3://bucket/prefix ({error})") from None
+
+    def put(self, folder: Path, *names: str) -> None:
+        """Copy files and folders up, in this order; leave out those that do not exist."""
+        for name in names:
+            if (folder / name).exists():
+                fs.copy_files(str(folder / name), f"{self.path}/{name}", destination_filesystem=self.files)
+
+    def get(self, folder: Path, *names: str) -> None:
+        """Copy files and folders down; leave out those that do not exist."""
+        for name in names:
+            with suppress(FileNotFoundError):
+                fs.copy_files(f"{self.path}/{name}", str(folder / name), source_filesystem=self.files)
+
+    def session(self) -> str:
+        """Return the session of the command that runs the batch, or "" if it has ended."""
+        with self.files.open_input_stream(f"{self.path}/{SESSION}") as file:
+            return file.read().decode()
+
+
+bucket_at = cache(Bucket)  # each new one asks where the bucket is
+
+
+class FarJob(BatchJob):
+    """A job of a batch that is kept in a bucket."""
+
+    def is_wanted(self) -> bool:
+        """Return whether the command that started this job still runs the batch, as the bucket tells."""
+        return bucket_at(self.to).session() == self.session
+
+
+def run_in_bucket(jobs: Sequence[BatchJob], *how) -> list[State]:
+    """Run a batch as `run_batch` does, in the jobs' bucket. Raise ParameterError if a job measures."""
+    if any(job.measures for job in jobs):
+        raise ParameterError("--to with a notebook that measures here; allowed: notebooks that analyse.")
+    with tempfile.TemporaryDirectory(prefix="wanbench-batch-") as folder:
+        copy = Path(folder) / jobs[0].folder.name
+        return run_batch([FarJob(**vars(job) | {"folder": copy}) for job in jobs], *how, kind=FarDriver)
+
+
+def run_far(job: BatchJob, environment: Mapping[str, str]) -> State:
+    """Do as `run_job`, in a temporary folder, and copy the log, the page and the state of the job to its bucket."""
+    bucket = bucket_at(job.to)
+    with tempfile.TemporaryDirectory(prefix="wanbench-batch-") as folder:
+        here = replace(job, folder=Path(folder))
+        here.path.mkdir()
+        bucket.get(here.folder, SESSION, f"{job.name}/state.json", f"{job.name}/log.txt")
+        here.put("running")
+        bucket.put(here.folder, f"{job.name}/state.json")
+        state = run_job(here, environment)
+        if job.is_wanted():
+            parts = sorted((one.name for one in (here.path / "page").glob("*")), key=lambda name: name == RECORDS)
+            names = ("log.txt", "failed", *(f"page/{one}" for one in parts), "state.json")
+            bucket.put(here.folder, *(f"{job.name}/{name}" for name in names))
+        return state
+
+
+class FarDriver(Driver):
+    """A driver that works on a copy of the batch's folder in a bucket. A later command takes the batch over."""
+
+    run_job = staticmethod(run_far)
+
+    def __init__(self, jobs: Sequence[BatchJob], retry: bool):
+        self.bucket, self.folder, self.session = bucket_at(jobs[0].to), jobs[0].folder, jobs[0].session
+        self.bucket.put(self.folder, SESSION)  # from now on, jobs of earlier commands stop
+        self.bucket.get(self.folder, *(job.name for job in jobs))
+        super().__init__(jobs, retry)
+        for name, state in self.states.items():
+            made = (f"{name}/page/{RECORDS}", f"{name}/page", f"{name}/failed")
+            for part in made if state.state == "queued" else ():
+                shutil.rmtree(self.folder / part, ignore_errors=True)
+                self.bucket.files.delete_dir_contents(f"{self.bucket.path}/{part}", missing_dir_ok=True)
+            self.bucket.put(self.folder, f"{name}/state.json")
+
+    def _ended(self, future, job: BatchJob) -> State:
+        self.bucket.get(self.folder, job.name)
+        state = super()._ended(future, job)
+        if not job.is_wanted():
+            raise WanbenchError(f"another command has taken over the batch {job.to}.")
+        self.bucket.put(self.folder, f"{job.name}/state.json")
+        return state
+
+    def _end(self) -> None:
+        super()._end()
+        if self.bucket.session() == self.session:
+            self.bucket.put(self.folder, SESSION)
+
+    def _write_page(self) -> None:
+        self.bucket.get(self.folder, *(f"{name}/state.json" for name in self.states))
+        super()._write_page()
+        if self.bucket.session() in ("", self.session):
+            self.bucket.put(self.folder, "assets", "figures", "results.csv", "index.html")
