@@ -255,6 +255,7 @@ def test_jobs_of_two_batches_are_compared_one_by_one(tmp_path):
         for seed in (1, 2):
             level = 100 * seed * (factor if seed == 2 else 1)
             findings(tmp_path / name / f"00-seed={seed}" / "page", rtt=(level, level - 1, level + 1, None))
+        findings(tmp_path / name / "00-seed=3" / ".page-half", rtt=(100 * factor, 99, 201, None))  # Still being made.
     found = verdicts.compare(*(sides.side(str(tmp_path / name)) for name in "ab")).rows.set_index("key")
     assert found.verdict.to_dict() == {"00-seed=2/p/rtt": "changed", "00-seed=1/p/rtt": "equivalent"}
 

@@ -102,10 +102,8 @@ def test_tcp_gets_the_rate(lab):
     def shares(names):
         with ThreadPoolExecutor(len(names)) as threads:
             # At 2 Mbit/s a gap that is being filled holds back a quarter of a second; so it is given more.
-            settings = {"at2m": ["-t", "4", "-O", "1"]}
-            ends = threads.map(
-                lambda name: iperf3(lab, name, *settings.get(name, ["-t", "2", "-O", "1"]))["end"], names
-            )
+            seconds = {"at2m": "4", "at300m": "1"}
+            ends = threads.map(lambda name: iperf3(lab, name, "-t", seconds.get(name, "2"), "-O", "1")["end"], names)
             return {
                 name: end["sum_received"]["bits_per_second"] / RATES_BPS[name]
                 for name, end in zip(names, ends, strict=True)
@@ -287,7 +285,7 @@ def test_links_of_a_region_share_its_gateway(lab):
     try:
         assert lab.gateways == {"centre": rate_bps}
         with ThreadPoolExecutor(len(names)) as threads:
-            ends = list(threads.map(lambda name: iperf3(lab, name, "-t", "2", "-O", "1")["end"], names))
+            ends = list(threads.map(lambda name: iperf3(lab, name, "-t", "1", "-O", "1")["end"], names))
         # Bytes that a link has accepted are either delivered, dropped or under way, with a gateway too.
         for name in names:
             row = counts(lab, "centre", name)

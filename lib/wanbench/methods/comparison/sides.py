@@ -59,7 +59,9 @@ def side(text: str) -> Side:
     if folder.is_dir():
         if journals := sorted([*folder.glob(journal.NAME), *folder.glob(f"*/{journal.NAME}")]):
             return Side(text, tuple(Run.open(path.parent) for path in journals))
-        if folders := sorted({path.parent for path in [*folder.glob("*.json"), *folder.glob("**/findings/**/*.json")]}):
+        written = [path.relative_to(folder) for path in [*folder.glob("*.json"), *folder.glob("**/findings/**/*.json")]]
+        whole = [path for path in written if not any(part[0] == "." for part in path.parts)]  # Hidden: not yet made.
+        if folders := sorted({folder / path.parent for path in whole}):
             return Side(text, findings=pd.concat([_findings(path, folder) for path in folders], ignore_index=True))
         raise refusal(text, "a folder without a journal or findings", ALLOWED)
     name, _, date = text.partition("@")
