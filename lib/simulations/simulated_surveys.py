@@ -108,7 +108,7 @@ class Model:
         check_number("reach_km", self.reach_km, 0)
 
     def _effects(self, points):
-        """Return a function that draws effects of regions at these places, given a generator and their number."""
+        """Return a function (generator, n) that draws the effects of the n regions at `points`."""
         law = partial(draw, self.law)
         if not self.alike:
             return law

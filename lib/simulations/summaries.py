@@ -88,7 +88,7 @@ def ordinary(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def harder(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of other kinds of data sets, which show when coverage fails."""
+    """Return the rows of data sets for which intervals are not designed: they show when coverage fails."""
     return table[_is_harder(table)]
 
 
@@ -98,7 +98,7 @@ def _is_harder(table: pd.DataFrame) -> pd.Series:
 
 
 def outside_band(table: pd.DataFrame, method: str = simulation.MAIN) -> pd.DataFrame:
-    """Return the cases of a method with coverage outside the band, lowest first."""
+    """Return the quantities and settings for which a method's coverage is outside `BAND`, lowest coverage first."""
     cases = table[(table.method == method) & ~table.coverage.between(*BAND)].sort_values("coverage")
     cases = cases.assign(setting=cases.setting.map(simulation.describe))
     cases["coverage (%)"] = [_cell(row) for row in cases.itertuples()]

@@ -132,7 +132,7 @@ class BatchJob:
         return new
 
     def fail(self, reason: str) -> State:
-        """Write that the job failed, and why."""
+        """Write that the job failed, and why; return its new state."""
         return self.put("failed", reason=reason, failures=self.state().failures + 1)
 
     def says(self) -> str:

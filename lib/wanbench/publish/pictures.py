@@ -141,7 +141,7 @@ class Renderer:
         return [folder / name for name in names]
 
     def draw(self, figure: Figure, size: tuple[int, int], endings, line: str) -> dict[str, bytes]:
-        """Draw a figure above its source line, and return a picture for each of the `endings` svg, png and pdf."""
+        """Draw a figure above its source line, and return its picture for each of `endings` (of svg, png, pdf)."""
 
         def drawn() -> dict[str, bytes]:
             self._start()

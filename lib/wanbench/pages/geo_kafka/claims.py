@@ -157,10 +157,10 @@ def _rates(audit: Audit) -> None:
     audit.compare(
         "message-rate",
         bytes_per_s / size,
-        f"Own numbers: {number(bytes_per_s / 1e9)} GB/s in messages of {number(size)} bytes. The claimed number is "
-        f"{number(rate * size / 1e6)} MB/s, less by a factor of {number(bytes_per_s / size / rate)}. One of the "
-        f"{number(producers)} producers sends that much ({number(bytes_per_s / producers / 1e6)} MB/s); "
-        "for consumers, too, the source gives the rate of one.",
+        f"Own numbers: {number(bytes_per_s / 1e9)} GB/s in messages of {number(size)} bytes. The claimed messages per second are "
+        f"{number(rate * size / 1e6)} MB/s, less by a factor of {number(bytes_per_s / size / rate)}. Each of the "
+        f"{number(producers)} producers sends about that much ({number(bytes_per_s / producers / 1e6)} MB/s); "
+        "for consumers, too, the source gives the rate of each.",
     )
     ratio = audit.from_printed(lambda total, one: 1e9 * total / size / one, "throughput", "message-rate")
     audit.compare(

@@ -180,7 +180,7 @@ def size_trials(
 
 
 def _sent(rates: TrialRates, tables) -> pd.DataFrame:
-    """Return the bit/s on all links that leave the brokers' regions, in each trial's counted seconds."""
+    """Return, per trial, the mean bit/s in its counted seconds, summed over all links that leave brokers' regions."""
     samples = tables.get("link_samples")
     if samples is None or samples.empty:
         return pd.DataFrame(columns=[*KEY, "brokers_sent_bps"]).astype({"attempt": "int64"})

@@ -175,8 +175,8 @@ def _ratio(audit: Audit) -> None:
         f"flight times batch, over RTT) is proportional to the mean of 1 / RTT: Table 1 alone predicts "
         f"{times(predicted)}, nearer to {times(nearer)}."
     )
-    audit.judge("more", nearer == literally, f"Holds if this reading is nearer to the prediction. {own}")
-    audit.judge("times", nearer == as_times, f"Holds if this reading is nearer to the prediction. {own}")
+    audit.judge("more", nearer == literally, f"Holds if this reading is nearer to the prediction than the other. {own}")
+    audit.judge("times", nearer == as_times, f"Holds if this reading is nearer to the prediction than the other. {own}")
     audit.compare(
         "packets",
         as_times,

@@ -221,7 +221,7 @@ def _skew_row(trial: DisturbedTrial, phase: str, from_s: float, to_s: float) -> 
 
 
 def _sent_share(trial: DisturbedTrial, from_s: float, to_s: float) -> float:
-    """Return the largest share of a zone in the bytes that all brokers' zones send in a period."""
+    """Return the busiest zone's share of the bytes that brokers' zones send in a period; NaN if unknown."""
     if trial.links.empty:
         return nan
     seen = windows(trial.links)

@@ -211,8 +211,8 @@ class Knees(Result):
         found = [f"System “{name}”: {one.sentence}{links.get(name, '')}" for name, one in self.knees.items()]
         found += [ratio.sentence for ratio in self.ratio]
         if self.ratio and {*self.knees} <= {*self.links}:
-            a, b = (self.links[name].estimate for name in self.knees)
-            found.append(f"The links allow the second {number(b / a, 2)} times the rate of the first.")
+            (a, of_a), (b, of_b) = ((name, self.links[name].estimate) for name in self.knees)
+            found.append(f"The links allow “{b}” {number(of_b / of_a, 2)} times the rate of “{a}”.")
         return " ".join(found)
 
     @property
@@ -257,7 +257,7 @@ class Knees(Result):
             figure,
             name="knees",
             title=theme.headline(self.sentence, "Where latency begins to rise"),
-            subtitle="Diamond: the knee with its interval, drawn at the latency before it. Dotted: the rate at "
+            subtitle="Diamond: the knee with its interval, drawn at the latency below the knee. Dotted: the rate at "
             "which a link is full.",
             alt=f"{p} against the rate for each system. {self.sentence}",
             caption=str(self),

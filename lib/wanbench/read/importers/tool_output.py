@@ -183,7 +183,7 @@ def _unread(error):
 
 
 def _of_one_host(echoes):
-    """Return the echoes of files with pings of one host, and rows of table unread for other files."""
+    """Return the echoes of files that ping one host, and a row of table `unread` for each other file."""
     hosts = echoes.groupby("source_file", sort=False).target.unique()
     several = hosts[hosts.map(len) > 1]
     expected = "pings of one host, because the file's name has one pair of regions"
