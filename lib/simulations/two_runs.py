@@ -113,7 +113,7 @@ def _survey(detail: str, ratio: float, rng) -> pd.DataFrame:
 
 
 def _pings(scatter: np.ndarray, bursty: bool, rng) -> np.ndarray:
-    """Return relative deviations of pings (pairs, pings): autoregressive with coefficient 0.6, plus bursts if `bursty`."""
+    """Return relative deviations of pings (pairs, pings): autoregressive with coefficient 0.6, bursts if `bursty`."""
     drawn = rng.normal(size=(len(scatter), PINGS + BURN_IN)) * 0.8
     deviations = scatter[:, None] * lfilter([1.0], [1.0, -0.6], drawn, axis=1)[:, BURN_IN:]
     if not bursty:

@@ -157,8 +157,9 @@ def _rates(audit: Audit) -> None:
     audit.compare(
         "message-rate",
         bytes_per_s / size,
-        f"Own numbers: {number(bytes_per_s / 1e9)} GB/s in messages of {number(size)} bytes. The claimed messages per second are "
-        f"{number(rate * size / 1e6)} MB/s, less by a factor of {number(bytes_per_s / size / rate)}. Each of the "
+        f"Own numbers: {number(bytes_per_s / 1e9)} GB/s in messages of {number(size)} bytes. "
+        f"The claimed messages per second are {number(rate * size / 1e6)} MB/s, "
+        f"less by a factor of {number(bytes_per_s / size / rate)}. Each of the "
         f"{number(producers)} producers sends about that much ({number(bytes_per_s / producers / 1e6)} MB/s); "
         "for consumers, too, the source gives the rate of each.",
     )
