@@ -31,7 +31,11 @@ def test_every_claim_is_tried_or_says_why_not():
 @pytest.mark.parametrize(
     "claim, verdict, text",
     [
-        ("message-rate", NOT, "81 MB/s, less by a factor of 17.9. Each of the 18 producers sends about that much (80.6 MB/s)"),
+        (
+            "message-rate",
+            NOT,
+            "81 MB/s, less by a factor of 17.9. Each of the 18 producers sends about that much (80.6 MB/s)",
+        ),
         ("message-size", UNTESTED, "would mean 17.9 KB per message"),
         ("n-producers", OWN, "divided by the size and by the claimed messages per second"),
         ("throughput", WITHIN, "If that rate were the total, the cluster would reach 0.0810 GB/s"),
