@@ -72,9 +72,7 @@ class RegionLosses(OverEpisodes):
             own = self.rows[self.rows.setting == name]
             outage = self.of(name, "writes_s")
             lost = f"{int(own.missing.sum()):,} of {int(own.acknowledged.sum()):,}" if own.missing.any() else "no"
-            parts.append(
-                f"“{name}” missed {lost} acknowledged records and stopped for {outage.formatted_with_interval}"
-            )
+            parts.append(f"“{name}” missed {lost} acknowledged records and stopped for {outage.formatted}")
         return f"After the loss of a region: {'; '.join(parts)}."
 
     @property
