@@ -183,7 +183,7 @@ def test_too_few_regions_for_an_interval_are_named():
 
 def test_calibration_has_a_row_per_quantity_and_the_limits(made):
     figure = made["requested-against-delivered"]
-    labels = " ".join(figure.layout.yaxis.ticktext).replace("<br>", " ")
+    labels = " ".join(figure.layout.yaxis.ticktext).replace("<br>", " ").replace("\xa0", " ")
     assert len(figure.layout.yaxis.ticktext) == 4 and "round-trip time (1 ms + 1 %)" in labels
     assert figure.data[0].fill == "toself" and sum(len(trace.x) for trace in figure.data[1:]) == 4
     with pytest.raises(ParameterError, match="no verdicts to draw"):

@@ -1,7 +1,7 @@
 """
 Statistical methods: functions that take tidy tables and return estimates with intervals. One folder per subject.
 
-`result` (what every analysis returns), `regions` (pairs of regions and their dependence: regression, permutation tests,
+`result` (what every analysis returns), `regions` (pairs of regions and their dependence: regression, space,
 jackknives), `distance` (RTT and throughput against distance), `tcp` (models of throughput), `time` (autocorrelated
 series), `tails` (latency quantiles), `factorial` (designed experiments), `lab` (whether a lab delivered what was
 requested), `trials` (Kafka trials), `cost` (what a cluster costs), `claims` (verdicts on a source's claims).

@@ -1,1 +1,1 @@
-"""Analyse pairs of regions, which are dependent because they share regions: lines, variances, permutation tests."""
+"""Analyse pairs of regions, which are dependent because they share regions: lines, variances, spatial correlation."""

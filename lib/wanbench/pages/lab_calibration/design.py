@@ -57,7 +57,7 @@ def plan_of(rounds: Sequence[Parts], *, seed: int = 0) -> tuple[Plan, dict[tuple
     >>> near, far = LinkSettings(5), LinkSettings(20)
     >>> plan, links = plan_of([{"rtt": ([near, far], Ping())}, {"cut": ([near], Cut())}])
     >>> [[(test.setting, test.from_region, test.rtt_ms) for test in tests] for tests in plan.rounds]
-    [[('rtt', 'lab:a1', 10.0), ('rtt', 'lab:a2', 40.0)], [('cut', 'lab:a3', 10.0)]]
+    [[('rtt', 'lab:a1', 10), ('rtt', 'lab:a2', 40)], [('cut', 'lab:a3', 10)]]
     """
     links = separate_links([link for parts in rounds for settings, _ in parts.values() for link in settings])
     pairs, planned = enumerate(list(links)[::2], 1), []

@@ -72,9 +72,7 @@ class RegionLosses(OverEpisodes):
             own = self.rows[self.rows.setting == name]
             outage = self.of(name, "writes_s")
             lost = f"{int(own.missing.sum()):,} of {int(own.acknowledged.sum()):,}" if own.missing.any() else "no"
-            parts.append(
-                f"“{name}” missed {lost} acknowledged records and stopped for {outage.formatted_with_interval}"
-            )
+            parts.append(f"“{name}” missed {lost} acknowledged records and stopped for {outage.formatted}")
         return f"After the loss of a region: {'; '.join(parts)}."
 
     @property
@@ -82,7 +80,7 @@ class RegionLosses(OverEpisodes):
         parts = []
         for name, own in self.rows.groupby("setting", sort=False):
             sums, share, outage = own[list(COUNTS)].sum(), self.losing(name), self.of(name, "writes_s")
-            bound = "" if sums.missing else f", so with 95 % confidence in at most {share.high:.0%} of episodes"
+            bound = "" if sums.missing else f", so with 95 % confidence in at most {100 * share.high:.0f} % of episodes"
             late = f", {int(sums.after_fault):,} of them acknowledged after the fault" if sums.after_fault else ""
             text = (
                 f"“{name}”: the surviving clients missed {int(sums.missing):,} of {int(sums.acknowledged):,} "

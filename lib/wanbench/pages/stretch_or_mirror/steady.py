@@ -53,6 +53,15 @@ class Steady(RowsResult):
         return tuple(self.of(name, measure) for measure in MEASURES for name in self.settings)
 
     @property
+    def headline(self) -> str:
+        parts = [
+            f"“{name}” acknowledges after {self.of(name, 'publish_p50_ms').formatted} and sends "
+            f"{self.of(name, 'wan_bytes').formatted} between regions"
+            for name in self.settings
+        ]
+        return f"While nothing fails: {'; '.join(parts)} for each byte of payload."
+
+    @property
     def sentence(self) -> str:
         parts = [
             f"“{name}” acknowledges after {_text(self.of(name, 'publish_p50_ms'))} and delivers to another "
