@@ -1,4 +1,4 @@
-"""Copy a finished run to a folder that an archive takes, with its metadata as an RO-Crate."""
+"""Copy a finished run to a folder for an archive, with its metadata as an RO-Crate."""
 
 import mimetypes
 import shutil

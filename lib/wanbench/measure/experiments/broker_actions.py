@@ -10,7 +10,7 @@ from wanbench.errors import ParameterError
 
 from .base import bounded, check_declared, one_of
 from .broker_actions_session import ActionsSession
-from .session import Concurrent
+from .concurrent_session import Concurrent
 
 RESTARTS = ("restart", "kill")
 PASSING = ("slow", "link")

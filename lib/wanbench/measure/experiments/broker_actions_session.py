@@ -16,7 +16,8 @@ from wanbench.measure.kafka.leadership import leaders, under_replicated
 
 from .base import ExperimentError, cluster_of, links_of
 from .broker_control import BrokerControl
-from .session import ConcurrentSession, Program, as_json
+from .concurrent_session import ConcurrentSession
+from .session import Program, as_json
 
 READY_S = 120.0  # timeout for a healthy cluster at the start
 LONGEST_S = 86_400.0

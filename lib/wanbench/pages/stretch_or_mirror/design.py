@@ -15,7 +15,8 @@ from wanbench.checks import refusal
 from wanbench.errors import LabError
 from wanbench.measure.experiments.base import ExperimentError, bounded, one_of
 from wanbench.measure.experiments.kafka_fault import NONE, KafkaFault
-from wanbench.measure.experiments.kafka_fault_session import HEALTHY_S, MARGIN_S, READY_S, FaultSession, Health
+from wanbench.measure.experiments.kafka_fault_health import Health
+from wanbench.measure.experiments.kafka_fault_session import HEALTHY_S, MARGIN_S, READY_S, FaultSession
 from wanbench.measure.experiments.session import Program
 from wanbench.measure.kafka.cluster import Cluster
 from wanbench.measure.labs.base import Host

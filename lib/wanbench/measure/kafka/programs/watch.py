@@ -15,7 +15,8 @@ from kafka import errors
 from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.metadata import FindCoordinatorRequest
 
-from .admin import Admin, message, metadata_request, print_line, read_arguments, refuse, topic_row
+from .admin import metadata_request, print_line, read_arguments, topic_row
+from .admin_client import Admin, message, refuse
 
 CONNECT_S = 2.0  # timeout of a sample for reaching a broker, short because a dead cluster would delay the next samples
 MEMBERS_INTERVAL_S = 1.0  # interval of samples of groups; each looks up the coordinator and then queries it
