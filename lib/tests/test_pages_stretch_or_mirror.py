@@ -118,8 +118,8 @@ def test_an_episode_on_a_real_pair_accounts_for_every_record(tmp_path):
     links = dict.fromkeys(permutations(["eu", "us"], 2), LinkSettings(10))
     pair = {"source": ["eu"], "target": ["us"]}
     episode = MirrorFault(
-        "cut", "eu", before_s=1, fault_s=5, failover_s=2, failback_s=1, quiet_s=1, replication=1, partitions=2, acks="1",
-        client_settings={"socket.timeout.ms": 3000},
+        "cut", "eu", before_s=1, fault_s=5, failover_s=2, failback_s=1, quiet_s=1, replication=1, partitions=2,
+        acks="1", client_settings={"socket.timeout.ms": 3000},
     )  # fmt: skip
     with KafkaLab(
         LocalLab(["eu", "us"], links), mirrored=pair, profile="functional", heap_mb=256, start_timeout_s=300

@@ -26,8 +26,8 @@ SOURCE, AT_FAILOVER, TARGET = range(3)
 """Numbers of the logs that are read: the source's, and the target's at the failover and at the end."""
 LOOK_AGAIN_S = 2.0  # interval of reading the target's log until it has the last records
 GAPS = ("recreated", "expired", "late")
-STANDBY, LAST, STALE, BACK = 100, 200, 300, 400
-"""Numbers of the first client at the target, the producer of the last records, a stale consumer, the first to return."""
+STANDBY, BACK, LAST, STALE = 100, 400, 200, 300
+"""Numbers of the first clients at the target and back at the source, the last producer, and a stale consumer."""
 
 
 @dataclass(frozen=True)
