@@ -12,7 +12,7 @@ import fcntl
 import hashlib
 import json
 import os
-import pickle
+import pickle  # nosec B403  # see its use
 import platform
 import re
 import shutil
@@ -195,7 +195,7 @@ def run_job(job: BatchJob, environment: Mapping[str, str]) -> State:
 def main() -> int:
     """Run the job given on standard input; stop it when standard input ends, because its driver or worker is gone."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background has it ignored
-    job = pickle.load(sys.stdin.buffer)
+    job = pickle.load(sys.stdin.buffer)  # nosec B301  # written by its driver, over a pipe
     threading.Thread(target=_stop_when_alone, args=[job.measures], daemon=True).start()
     # an earlier process of the job may still be stopping
     with suppress(KeyboardInterrupt), _locked(job.path / ".lock"):
