@@ -42,7 +42,7 @@ _SECONDS = len("2026-11-22T09:52:29")
 
 
 class FaultSession(Session):
-    """An episode of `settings` (a KafkaFault) on the lab of `source`."""
+    """Run one episode, as `settings` (a KafkaFault) describe it, on the lab of `source`."""
 
     def __init__(self, settings, source: Host, folder: Path, stem: str):
         super().__init__(settings, folder, stem)
