@@ -1,9 +1,9 @@
 """
-How a batch gains from a second worker: `python benchmarks/batch.py`.
+Measure how much faster two Dask workers run a batch than one: `python benchmarks/batch.py`.
 
-The same analysing notebooks (00, one seed each) run on a Dask scheduler with one worker and with two, in the order
-1 2 2 1, so that a drift of the machine is the same for both. A time is that of the whole command. Processor time is
-given for the jobs, and for what runs them: the command, the scheduler and the workers. The bound is for two processors.
+The batch runs notebook 00 with one seed after another. The numbers of workers are 1, 2, 2 and 1 in turn, so that a
+steady drift of the machine affects both alike. Times are of the whole command. Processor time is given for the jobs,
+and for what runs them: the command, the scheduler and the workers. The bound is for two processors.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TURNS = (1, 2, 2, 1)
 
 
 def main() -> int:
-    """Measure by turns, print, and say whether the second worker gains enough (exit status 1 if not)."""
+    """Measure one and two workers in turn, and print a table; return 1 if the second worker gains too little."""
     options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0].strip())
     options.add_argument("--jobs", type=int, default=25, help="notebooks of each command (default: %(default)s)")
     jobs = options.parse_args().jobs
@@ -60,14 +60,14 @@ def main() -> int:
 
 
 def _process_s(number: int) -> tuple[float, float]:
-    """Return the processor time of a process, and of its children that have ended."""
+    """Return the processor time (s) of a process, and that of its children that have ended."""
     fields = Path("/proc", str(number), "stat").read_text().rsplit(")", 1)[1].split()
     user, system, of_users, of_systems = (int(field) / os.sysconf("SC_CLK_TCK") for field in fields[11:15])
     return user + system, of_users + of_systems
 
 
 def _machine_s() -> float:
-    """Return the processor time of all processes of this machine since it started."""
+    """Return the processor time (s) of all processes of this machine since it started."""
     user, nice, system = (int(field) for field in Path("/proc/stat").read_text().split()[1:4])
     return (user + nice + system) / os.sysconf("SC_CLK_TCK")
 
