@@ -322,18 +322,20 @@ def test_a_changed_notebook_is_run_again_and_papermill_disturbs_nothing(top):
 def test_a_batch_killed_at_random_moments_ends_with_every_page_once(top):
     kills, kept = int(os.environ.get("WANBENCH_KILLS", "2")), {}
     seeds, moments = range(1, kills + 2), random.Random(1)
-    arguments = ("00", "--sweep", f"seed=1..{seeds[-1]}", "-j", 2)
+    arguments = ("00", "--sweep", f"seed=1..{seeds[-1]}", "-j", 2, "--name", "mine")
+    began = time.monotonic()
+    assert start(top, "00", "--sweep", "seed=1..1", "--name", "mine").wait(300) == 0
+    job_s = time.monotonic() - began
     for _ in range(kills):
         running = start(top, *arguments)
-        time.sleep(moments.uniform(0, 10))
+        time.sleep(moments.uniform(0, 2 * job_s))
         running.kill()
         assert running.wait() in (-signal.SIGKILL, 0)
-        for folder in (top / "data/scratch/batches").glob("00*"):
-            now = pages(folder)
-            assert {name: now[name] for name in kept} == kept, "what was done is as it was"
-            kept = now
+        now = pages(folder_of(top, "mine"))
+        assert {name: now[name] for name in kept} == kept, "what was done is as it was"
+        kept = now
     said = batch(*arguments)
-    folder = folder_of(top)
+    folder = folder_of(top, "mine")
     assert f"{len(seeds)} of {len(seeds)} jobs done, 0 failed" in said
     assert pages(folder).keys() == {f"00-seed={seed}" for seed in seeds}
     assert {name: pages(folder)[name] for name in kept} == kept
