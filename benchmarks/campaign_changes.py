@@ -166,7 +166,8 @@ def main() -> int:
         print(f"{' to '.join(pair)}: {len(of.values)} steps, {len(left)} false changes {left}")
     seen = [one for one in delays if one is not None]
     print(f"{len(seen)} of {len(delays)} changes found, {false} false, after {seen} repetitions")
-    what = f"changes of RTT by 5 to 25 % on a lab, of {len(delays)} in {len(values)} tests by `wanbench campaign`"
+    tests = f"{len(values)} tests by `wanbench campaign` of both directions"
+    what = f"{len(changes)} changes of RTT by 5 to 25 % on a lab, {tests}"
     record(f"{what}: found", len(seen), "changes", bound=f"all {len(delays)}")
     record(f"{what}: false ones", false, "changes", bound="none")
     if seen:
