@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import redirect_stderr, redirect_stdout
 from functools import partial
@@ -392,7 +393,10 @@ def test_measuring_jobs_run_one_at_a_time_and_say_when_another_run_measures(top,
 
 @pytest.mark.slow
 def test_a_batch_in_a_bucket_resumes_after_a_kill_and_has_the_files_of_a_local_one(top, tmp_path, monkeypatch):
-    arguments, bucket = ("00", "--sweep", "seed=1..2", "-j", 2), tmp_path / "bucket"
+    arguments, bucket, temporary = ("00", "--sweep", "seed=1..2", "-j", 2), tmp_path / "bucket", tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     with moto_server() as (address, _):
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             monkeypatch.setenv(name, "none")
@@ -414,12 +418,14 @@ def test_a_batch_in_a_bucket_resumes_after_a_kill_and_has_the_files_of_a_local_o
         assert running.wait() == -signal.SIGKILL and comes_about(lambda: not processes_of(top))
         made = files.get_file_info(record(1)).mtime
         (top / "hold-2").unlink()
+        assert list(temporary.glob("wanbench-*")), "a killed command leaves its folders"
         # A job that was killed while it copied: the page without its record.
         with files.open_output_stream("mine/batches/far/00-seed=2/page/findings/00-tiny/gone.json") as half:
             half.write(b"{")
         said = batch(*arguments, "--name", "far", "--to", "s3://mine/batches")
         assert "[1 kept] 00-seed=1: kept" in said
         assert "2 of 2 jobs done, 0 failed. Open s3://mine/batches/far/index.html" in said
+        assert not list(temporary.glob("*wanbench-*")), "the next one removes them"
         assert files.get_file_info(record(1)).mtime == made and [started(top, seed) for seed in (1, 2)] == [1, 2]
         fs.copy_files("mine/batches/far", str(bucket), source_filesystem=files)
     assert not list(top.glob("data/scratch/batches/*")), "nothing stays here"
