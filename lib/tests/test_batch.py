@@ -30,8 +30,8 @@ from wanbench.errors import ParameterError, WanbenchError
 from wanbench.publish import batch as batches
 from wanbench.publish.batch import BatchJob, prepared, run_job
 from wanbench.publish.batch_file import parse_sweep, read_batch
+from wanbench.publish.jobs import Job
 from wanbench.publish.parameters import Parameter
-from wanbench.publish.site import Job
 
 DATA = Path(__file__).parents[2] / "data"
 PARAMETERS = """\
