@@ -13,6 +13,7 @@ import time
 from contextlib import redirect_stderr, redirect_stdout
 from functools import partial
 from itertools import pairwise
+from multiprocessing import forkserver
 from pathlib import Path
 from unittest.mock import patch
 
@@ -92,6 +93,7 @@ def top(tmp_path, monkeypatch):
     (made / "data").mkdir()
     for name in ("published", "samples", "validity"):
         (made / "data" / name).symlink_to(DATA / name)
+    forkserver.ensure_running()  # in a folder that stays, with all that it starts
     monkeypatch.chdir(made)
     return made
 
