@@ -60,10 +60,15 @@ def main() -> int:
 
 
 def _process_s(number: int) -> tuple[float, float]:
-    """Return the processor time of a process, and of its children that have ended."""
+    """Return the processor time of a process, and of all its children."""
     fields = Path("/proc", str(number), "stat").read_text().rsplit(")", 1)[1].split()
     user, system, of_users, of_systems = (int(field) / os.sysconf("SC_CLK_TCK") for field in fields[11:15])
-    return user + system, of_users + of_systems
+    children = [
+        int(one)
+        for task in Path("/proc", str(number), "task").iterdir()
+        for one in (task / "children").read_text().split()
+    ]
+    return user + system, of_users + of_systems + sum(sum(_process_s(child)) for child in children)
 
 
 def _machine_s() -> float:

@@ -12,6 +12,7 @@ import time
 from contextlib import redirect_stderr, redirect_stdout
 from functools import partial
 from itertools import pairwise
+from multiprocessing import forkserver
 from pathlib import Path
 from unittest.mock import patch
 
@@ -29,8 +30,8 @@ from wanbench.errors import ParameterError, WanbenchError
 from wanbench.publish import batch as batches
 from wanbench.publish.batch import BatchJob, prepared, run_job
 from wanbench.publish.batch_file import parse_sweep, read_batch
+from wanbench.publish.jobs import Job
 from wanbench.publish.parameters import Parameter
-from wanbench.publish.site import Job
 
 DATA = Path(__file__).parents[2] / "data"
 PARAMETERS = """\
@@ -91,6 +92,7 @@ def top(tmp_path, monkeypatch):
     (made / "data").mkdir()
     for name in ("published", "samples", "validity"):
         (made / "data" / name).symlink_to(DATA / name)
+    forkserver.ensure_running()  # in a folder that stays, with all that it starts
     monkeypatch.chdir(made)
     return made
 

@@ -1,10 +1,11 @@
 """
-Decide from counts whether an open-loop load is valid.
+Decide from counts whether an open-loop load is valid: its generator sent records on schedule, without waiting for
+earlier ones.
 
-The generator fell behind if it handed over more than 1 % of the records late: by more than 5 ms, and by more than 5 %
-of the median time to acknowledgement. The 99th percentile of latency may then be due to the generator. Waits for a full
-queue do not count as lateness. A shorter delay may be a time slice of a busy processor, or is too small a part of the
-latency to change a conclusion.
+The generator fell behind if it handed more than 1 % of the records to the Kafka client late: by more than 5 ms, and by
+more than 5 % of the median time to acknowledgement. The 99th percentile of latency may then be due to the generator.
+Waits for a full queue do not count as lateness. A shorter delay may be a time slice of a busy processor, or is too
+small a part of the latency to change a conclusion.
 """
 
 from collections.abc import Mapping

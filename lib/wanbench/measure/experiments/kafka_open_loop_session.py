@@ -241,14 +241,15 @@ _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 def share_clock(source: Host, target: Host) -> bool:
-    """Tell whether both hosts run on the same kernel (they have the same boot id), and so share a clock."""
+    """Return whether both hosts run on the same kernel (they have the same boot id), and so share a clock."""
     here, there = (host.run(["cat", _BOOT_ID], timeout_s=_RUN_S, ok=None) for host in (source, target))
     return here.returncode == there.returncode == 0 and here.stdout == there.stdout
 
 
 def exchange(source: Host, target: Host, folder: Path, experiment: str, stem: str) -> tuple[Offset, list[RawFile]]:
     """
-    Measure a clock offset by exchanging time stamps over UDP; leave <experiment>/<stem>.clock.txt, and stderr if any.
+    Measure the clock offset between two hosts by exchanging time stamps over UDP; leave <experiment>/<stem>.clock.txt,
+    and stderr if any.
 
     Raise ExperimentError if there is no answer: hosts must reach each other by UDP on the ports from `FIRST_PORT` on.
     """
