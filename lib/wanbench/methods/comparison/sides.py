@@ -79,7 +79,7 @@ def side(text: str) -> Side:
 
 
 def _findings(path: Path, folder: Path) -> pd.DataFrame:
-    """Read the findings in a folder; in the folder of a batch, the names of their pages begin with the job's."""
+    """Read the findings in a folder. In the folder of a batch, put the name of the job before the name of each page."""
     found, (job, *inner) = findings.load(path), (*path.relative_to(folder).parts, "")
     return found.assign(page=f"{job}/" + found.page.fillna("")) if inner[:1] == ["page"] else found
 

@@ -6,8 +6,8 @@ summary over its keys. Values of one series, pair or block are not independent, 
 
 - runs, if both sides have two or more (Welch 1947);
 - blocks of trials otherwise: the n-th block of B is compared with the n-th of A, as both were measured equally long
-  after the start. The scatter of each setting is moderated by the scatter of all (Smyth 2004), because after a
-  correction two or three blocks alone decide nothing;
+  after the start. The scatter of each setting is moderated by the scatter of all (Smyth 2004), because two or three
+  blocks alone are too few for intervals that are corrected for many comparisons;
 - the spread of log ratios over pairs if each pair was measured once: a median absolute deviation, hardly affected by
   pairs that did change, and the scatter of each pair's pings. The summary allows for shared regions (`dyadic`).
 
@@ -192,7 +192,8 @@ def combined(*parts: tuple) -> tuple[np.ndarray, np.ndarray]:
     """
     Return the standard error of a sum of independent parts, and its degrees of freedom (Satterthwaite 1946).
 
-    Each part is a variance and its degrees of freedom: numbers or arrays. A sum of 0 has the sum of these degrees.
+    Each part is a variance and its degrees of freedom: numbers or arrays. If all variances are 0, the degrees of
+    freedom are added.
 
     >>> [float(number) for number in combined((1.0, 4.0), (1.0, 4.0))]
     [1.4142135623730951, 8.0]
@@ -268,7 +269,9 @@ def _over_keys(keys: pd.DataFrame, shift: np.ndarray) -> tuple[float, float, str
 
 
 def _once(part: pd.DataFrame, keys: pd.DataFrame, shift: np.ndarray) -> tuple:
-    """Return what `_replicated` does, for keys measured once per side: scatter over pairs replaces that over runs."""
+    """
+    Return what `_replicated` does, for keys measured once per side: scatter over pairs replaces scatter over runs.
+    """
     summary = _over_keys(keys, shift)
     if np.isnan(summary[0]):
         return summary, nan, nan, "once on each side"
