@@ -81,7 +81,7 @@ size: setup ## count the library's lines of code and docstrings, and its files, 
 	@$(BIN)/python scripts/size.py
 
 .PHONY: bench
-bench: setup ## run all benchmarks, and write their figures into docs/measured.md (about an hour)
+bench: setup ## run all benchmarks, and write their figures into docs/measured.md (about 80 minutes)
 	@failed=0; for benchmark in $(filter-out benchmarks/measured.py,$(wildcard benchmarks/*.py)); do \
 		$(BIN)/python "$$benchmark" || failed=1; done; $(BIN)/python benchmarks/measured.py; exit $$failed
 

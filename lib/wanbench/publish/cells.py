@@ -217,8 +217,8 @@ def read_cells(notebook: NotebookNode) -> Parts:
     """
     Split a notebook into the parts of its page.
 
-    Drop standard error, because it shows progress, which differs between runs. Join a code cell without output and the
-    next code cell. List the sections that were left out, with the reasons, at the end.
+    Drop standard error, because it shows progress, which differs between runs. Join a code cell that has no output with
+    the next code cell. List the sections that were left out, with the reasons, at the end.
     """
     renderer = TextRenderer()
     highlight = Highlight2HTML(pygments_lexer="ipython3")
@@ -264,7 +264,7 @@ def read_cells(notebook: NotebookNode) -> Parts:
 
 
 def _fold_tables(parts: list[Part]) -> None:
-    """Fold tables of more than `OPEN_ROWS` rows, and those after the first `OPEN_TABLES`."""
+    """Fold tables of more than `OPEN_ROWS` rows, and shorter ones after the first `OPEN_TABLES` of these."""
     shown = 0
     for part in parts:
         if part.kind == "output" and (rows := part.html.count("</tr>")) and 'ledger">' not in part.html:
@@ -276,7 +276,7 @@ def _fold_tables(parts: list[Part]) -> None:
 
 
 def _write_captions(parts: list[Part]) -> None:
-    """Caption each figure, without sentences that an output above it states outside a fold."""
+    """Write each figure's caption without the sentences that an unfolded output above it states."""
     stated = ""
     for part in parts:
         if part.figure:

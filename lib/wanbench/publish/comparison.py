@@ -1,4 +1,4 @@
-"""Write a comparison as a page, as JSON, and as JUnit XML for systems of continuous integration."""
+"""Write a comparison as a page, as JSON, and as JUnit XML, which continuous integration reads."""
 
 import json
 from collections.abc import Callable

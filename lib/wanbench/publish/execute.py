@@ -208,7 +208,7 @@ class Progress:
         self._print(f"{name}: {cells} cells")
 
     def cell_starts(self, cell: NotebookNode, cell_index: int) -> None:
-        """Count the cell; print its number if it is a heading."""
+        """Count a cell; if it is a heading, print its number and text."""
         if INJECTED in tags(cell):
             return
         self.number += 1

@@ -63,7 +63,7 @@ def clock_at(address: str) -> datetime | None:
 
 
 def installed(*modules: str) -> bool:
-    """Tell whether these modules are installed. They are not imported, because that may take seconds."""
+    """Return whether these modules are installed. They are not imported, because that may take seconds."""
     try:
         return all(find_spec(module) for module in modules)
     except ModuleNotFoundError:
