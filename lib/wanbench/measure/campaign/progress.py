@@ -1,4 +1,4 @@
-"""Print how far a campaign's measurement is."""
+"""Print how many tests of a plan are done, and the expected time left."""
 
 from __future__ import annotations
 

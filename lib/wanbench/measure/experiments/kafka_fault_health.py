@@ -8,10 +8,10 @@ from .session import Program, as_json
 
 class Health:
     """
-    The current state of partitions, group and traffic, from the output of clients and watchers.
+    The current state of an episode's partitions, consumer group and traffic, read from what clients and watchers print.
 
-    `replicas` lists the replicas of each partition, the preferred leader first. `look` reads new output. `sending` are
-    the producers that send; `answered` has the time of the last answer to each producer, by producer and partition.
+    `replicas` lists the replicas of each partition, the preferred leader first. `look` reads new output. `sending` has
+    the numbers of the producers that send; `answered` maps (producer, partition) to the Unix time of the last answer.
     """
 
     def __init__(self, programs: list[Program], replicas: list[list[int]]):
@@ -57,8 +57,8 @@ class Health:
 
     def group_since(self) -> float | None:
         """
-        Return the Unix time since which members of the group hold all partitions and no member is idle that could hold
-        one; return None if this is not so now.
+        Return the Unix time since which the group's members hold each partition once and no more members than necessary
+        hold none; return None if this is not so now.
         """
         held = [number for numbers in self._assigned.values() for number in numbers]
         complete = sorted(held) == list(range(len(self.replicas)))
@@ -75,7 +75,7 @@ class Health:
         return self._all_see(after_s, lambda isr, leader, replicas: set(isr) == set(replicas))
 
     def led_as_preferred_since(self, after_s: float) -> float | None:
-        """Return the time of `in_sync_since` if preferred leaders lead all partitions; return None otherwise."""
+        """As `in_sync_since`, if every watcher's latest sample shows that preferred leaders lead all partitions."""
         return self._all_see(after_s, lambda isr, leader, replicas: leader == replicas[0])
 
     def flows(self, after_s: float) -> bool:
@@ -124,7 +124,7 @@ class Health:
 
 def compact_samples(printed: bytes) -> bytes:
     """
-    Compact a watcher's output to [at_s, took_s, node_id, state] per sample.
+    Compact a watcher's samples of a topic to [at_s, took_s, node_id, state].
 
     The state is the [leader, in-sync replicas] of each partition in order, or null if unchanged; a failed sample
     becomes [at_s, took_s, kind, message].

@@ -272,7 +272,7 @@ def count_batches(cluster, asker: Host, topics: Sequence[str], timestamps: str) 
     The counts hold `rows` of [broker, topic, partition, second, batches, records, bytes]; `cut_bytes`, the size of
     incomplete batches; `without_leader`, the partitions that could not be counted; `replicas`, rows of [topic,
     partition, leader, replicas, in-sync replicas]; and `regions`, pairs of [broker, region]. If the logs cannot be
-    reached, they hold only `left_out`, the reason.
+    reached, they hold only `left_out`, the reason. Requests about the topics are sent from the host `asker`.
     """
     try:
         described = [

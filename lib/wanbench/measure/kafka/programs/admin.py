@@ -172,13 +172,12 @@ def elect(admin: Admin) -> dict:
 
 def lead(admin: Admin, replicas: dict[str, dict[str, list[int]]], others: bool = False) -> dict:
     """
-    Reorder the replicas of partitions, and elect the first replica of each, if it is in sync, as leader. No data is
-    moved.
+    Reorder the replicas of partitions, and elect the first replica of each, if it is in sync, as leader.
 
     `replicas` maps topic and partition number to the new order. A missing topic or partition is skipped; a partition
-    whose replicas are a different set is refused. With `others`, a different set is allowed: new replicas are then
-    copied and awaited. Return the numbers of partitions that have the new order ("ordered"), that also are led by their
-    first replica ("led"), and that were skipped ("missing").
+    whose replicas are a different set is refused, so no data is moved. With `others`, a different set is allowed: new
+    replicas are then copied and awaited. Return the numbers of partitions that have the new order ("ordered"), that
+    also are led by their first replica ("led"), and that were skipped ("missing").
     """
     there = _partitions(admin, replicas)
     wanted = {at: replicas[at.topic][str(at.partition)] for at in there}

@@ -49,8 +49,8 @@ def watch(
 
     `write` takes one sample. It has "at_s" (Unix s of the request), "took_s", and either "node_id" (the broker that
     answered), "topics" (as the verb `topics` returns them) and "brokers" (the node_ids that this broker knows), or
-    "error" (kind and message) if no broker answered within `request_s`. A slow sample replaces those that fall due
-    while it lasts. If `topics` is None, all topics are sampled, but Kafka's internal ones only with `internal`.
+    "error" (kind and message) if no broker answered within `request_s`. Samples that fall due while another one lasts
+    are left out. If `topics` is None, all topics are sampled, but Kafka's internal ones only with `internal`.
 
     Members of the groups in `members` are sampled separately, every `MEMBERS_INTERVAL_S`. Such a sample has "at_s",
     "took_s", "group", and either "state" and "members" (client_id and partitions) or "error".
