@@ -166,6 +166,7 @@ class Complaints:
 
 def formatted(text: str) -> str:
     """Return the text as one line of at most `LONGEST` characters, without control characters or lone surrogates."""
-    text = "".join(character if character.isprintable() else " " for character in text.strip())
-    text = text.encode("utf-8", "replace").decode()
+    text = text.strip()
+    if not text.isprintable():
+        text = "".join(character if character.isprintable() else " " for character in text)
     return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
