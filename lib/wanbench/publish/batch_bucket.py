@@ -7,10 +7,11 @@ copy of its folder. pyarrow copies: unlike s3fs it is installed already, and it 
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -23,6 +24,7 @@ from wanbench.errors import ParameterError, WanbenchError
 from .batch import SESSION, BatchJob, Driver, State, run_batch, run_job
 
 RECORDS = "pages"  # The folder of a page with its record.
+PREFIX, LOCK = "wanbench-bucket-", ".lock"
 
 
 class Bucket:
@@ -63,22 +65,41 @@ class FarJob(BatchJob):
         return bucket_at(self.to).session() == self.session
 
 
+@contextmanager
+def _temporary() -> Iterator[Path]:
+    """Yield a temporary folder, after removing those whose process was killed: nobody holds their locks."""
+    for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with suppress(OSError), open(left / LOCK) as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(left)
+    hidden = Path(tempfile.mkdtemp(prefix=f".{PREFIX}"))
+    with open(hidden / LOCK, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        folder = hidden.rename(hidden.with_name(hidden.name.removeprefix(".")))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 def run_in_bucket(jobs: Sequence[BatchJob], *how) -> list[State]:
     """Run a batch as `run_batch` does, in the jobs' bucket. Raise ParameterError if a job measures."""
     if any(job.measures for job in jobs):
         raise ParameterError("--to with a notebook that measures here; allowed: notebooks that analyse.")
-    with tempfile.TemporaryDirectory(prefix="wanbench-batch-") as folder:
-        copy = Path(folder) / jobs[0].folder.name
+    with _temporary() as folder:
+        copy = folder / jobs[0].folder.name
         return run_batch([FarJob(**vars(job) | {"folder": copy}) for job in jobs], *how, kind=FarDriver)
 
 
 def run_far(job: BatchJob, environment: Mapping[str, str]) -> State:
     """Do as `run_job`, in a temporary folder, and copy the log, the page and the state of the job to its bucket."""
     bucket = bucket_at(job.to)
-    with tempfile.TemporaryDirectory(prefix="wanbench-batch-") as folder:
-        here = replace(job, folder=Path(folder))
+    with _temporary() as folder:
+        here = replace(job, folder=folder)
         here.path.mkdir()
         bucket.get(here.folder, SESSION, f"{job.name}/state.json", f"{job.name}/log.txt")
+        if not job.is_wanted():  # the state belongs to the command that has taken over
+            return State()
         here.put("running")
         bucket.put(here.folder, f"{job.name}/state.json")
         state = run_job(here, environment)
