@@ -40,7 +40,11 @@ def write_batch_page(jobs: Sequence, states: Mapping) -> None:
 
 
 def tidy(notebook: Path, folder: Path) -> None:
-    """Drop times, paths and random ids from an executed notebook, so equal results give equal files."""
+    """
+    Make a job's page refer to the batch's assets, and drop times, paths and random ids from its executed notebook.
+
+    Without these, equal results give equal files.
+    """
     os.chmod(folder, 0o755)
     for page in folder.glob("*.html"):
         replace_file(page, page.read_text("utf-8").replace('="assets/', '="../../assets/').encode())
