@@ -96,11 +96,8 @@ def _small_multiples(notebook: str, rows: pd.DataFrame) -> go.Figure | None:
         place = units.index.get_loc(of)
         at = {"row": place // COLUMNS + 1, "col": place % COLUMNS + 1}
         text = [theme.plain(f"{job}: {says}") for job, says in zip(part.job, part.sentence, strict=True)]
-        legend = {
-            "name": name,
-            "legendgroup": name,
-            "showlegend": bool(name) and of == rows[rows.series == name].name.iloc[0],
-        }
+        is_first = of == rows[rows.series == name].name.iloc[0]
+        legend = {"name": name, "legendgroup": name, "showlegend": bool(name) and is_first}
         marker = {"color": marks[name][0], "symbol": marks[name][1], "size": 8}
         ends = (part.estimate, part.low, part.high)
         interval_points(figure, part[axis], *ends, vertical=True, text=text, marker=marker, **legend, **at)
