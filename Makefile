@@ -62,9 +62,12 @@ lab: setup ## open JupyterLab on the notebooks
 		--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate
 
 .PHONY: check
-check: setup ## lint, format and notebook hygiene, without changing anything
+check: setup ## lint, format, types, insecure calls and notebook hygiene, without changing anything
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/basedpyright --project lib --pythonpath $(BIN)/python
+	@$(BIN)/bandit --quiet --configfile lib/pyproject.toml --recursive lib/wanbench 2>/dev/null # it warns of each reason that it skips
+	@$(BIN)/zizmor --offline --quiet .github/workflows
 	@$(NOTEBOOKS) -exec $(STRIP) --verify {} +
 
 .PHONY: format

@@ -1,13 +1,13 @@
 """
-How a batch gains from a second worker: `python benchmarks/batch.py`; what faults do to it: `... --faults --jobs 100`.
+Measure how much faster two Dask workers run a batch than one, or what faults do to it: `python benchmarks/batch.py`.
 
-The same analysing notebooks (00, one seed each) run on a Dask scheduler with one worker and with two, in the order
-1 2 2 1, so that a drift of the machine is the same for both. A time is that of the whole command. Processor time is
-given for the jobs, and for what runs them: the command, the scheduler and the workers. The bound is for two processors.
+The batch runs notebook 00 with one seed after another. The numbers of workers are 1, 2, 2 and 1 in turn, so that a
+steady drift of the machine affects both alike. Times are of the whole command. Processor time is given for the jobs,
+and for what runs them: the command, the scheduler and the workers. The bound is for two processors.
 
-With --faults, one of two workers is killed when a third of the pages is there, and the connection to the scheduler is
-cut when two thirds are. The same command then continues on the other worker. Its pages are compared with those of a
-batch on this machine, and those that were there before a fault must not be made again.
+With `--faults --jobs 100`, one of two workers is killed when a third of the pages exists, and the connection to the
+scheduler is cut when two thirds exist. Then the same command continues on the other worker. Its pages are compared with
+those of a batch on this machine; pages that existed before a fault must not be made again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def main() -> int:
 
 
 def by_turns(jobs: int, folder: str) -> int:
-    """Measure by turns, print, and return 1 if the second worker gains too little."""
+    """Measure one and two workers in turn, and print a table; return 1 if the second worker gains too little."""
     took = {1: 0.0, 2: 0.0}
     print("workers  notebooks        s  processors: jobs  workers  command  whole machine")
     environment = {**os.environ, "WANBENCH_DATA": folder}
@@ -70,7 +70,9 @@ def by_turns(jobs: int, folder: str) -> int:
 
 
 def with_faults(jobs: int, folder: Path) -> int:
-    """Kill a worker, cut the connection, resume; return 1 unless every page is there, made once and as it is here."""
+    """
+    Kill a worker, cut the connection, and resume; return 1 unless each page is made once, and equals the local one.
+    """
     environment = {**os.environ, "WANBENCH_DATA": str(folder)}
     command = [str(Path(sys.executable).with_name("wanbench")), "batch", "00", "--sweep", f"seed=1..{jobs}", "--name"]
     far, here = (folder / "scratch" / "batches" / name for name in ("far", "here"))
@@ -110,7 +112,7 @@ def with_faults(jobs: int, folder: Path) -> int:
 
 
 def _pages(folder: Path) -> dict[str, tuple[int, int]]:
-    """Return the pages that are there, with what tells one from another that was made later."""
+    """Return inode and time (ns) of each page by job; both differ for a page that is made again."""
     found = [(path, path.stat()) for path in folder.glob("*/page")]
     return {path.parent.name: (one.st_ino, one.st_mtime_ns) for path, one in found}
 
@@ -121,7 +123,7 @@ def _contents(folder: Path) -> dict[Path, bytes]:
 
 
 def _process_s(number: int) -> tuple[float, float]:
-    """Return the processor time of a process, and of all its children."""
+    """Return the processor time (s) of a process, and that of all its children, ended or not."""
     fields = Path("/proc", str(number), "stat").read_text().rsplit(")", 1)[1].split()
     user, system, of_users, of_systems = (int(field) / os.sysconf("SC_CLK_TCK") for field in fields[11:15])
     children = [
@@ -133,7 +135,7 @@ def _process_s(number: int) -> tuple[float, float]:
 
 
 def _machine_s() -> float:
-    """Return the processor time of all processes of this machine since it started."""
+    """Return the processor time (s) of all processes of this machine since it started."""
     user, nice, system = (int(field) for field in Path("/proc/stat").read_text().split()[1:4])
     return (user + nice + system) / os.sysconf("SC_CLK_TCK")
 
