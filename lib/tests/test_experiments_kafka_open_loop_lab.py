@@ -85,24 +85,22 @@ def test_a_trial_has_it_as_its_load_with_other_measurements_beside(lab, tmp_path
 
 def test_a_search_finds_what_a_link_carries(narrow_lab, tmp_path):
     """
-    4 Mbit/s are 50 records/s of 10 kB, less what Kafka and TCP add: 24 are carried and 70 are not. A machine with other
-    work may make a generator late, or turn a first step; the better of two searches shows the link, unless one is late.
+    4 Mbit/s are 500 records/s of 1 kB, less what Kafka and TCP add: 245 are carried and 700 are not. A machine with
+    other work may make a generator late, or turn a first step; the best of three searches shows the link. A step has
+    hundreds of records, as one late record of less than a hundred would make its generator late.
     """
-    load = KafkaOpenLoop(1, record_bytes=10_000, replication=1, groups=1, duration_s=3, warmup_s=1, drain_s=2)
-    search = KafkaRateSearch(load, 1_500, 3, 200, steps=2)
+    load = KafkaOpenLoop(1, record_bytes=1_000, replication=1, groups=1, duration_s=3, warmup_s=1, drain_s=2)
+    search = KafkaRateSearch(load, 1_500, 30, 2_000, steps=2)
     decided = []
-    for attempt in range(2):
+    for attempt in range(3):
         folder = tmp_path / f"{attempt}"
         search.run(narrow_lab.host("us"), narrow_lab.host("eu"), folder, "0001.1")
         steps = kafka_open_loop.read_search(folder / "kafka_rate_search/0001.1.search.json")["rate_search_steps"]
-        assert not steps[steps.rate_records_per_s > 50].met.fillna(False).any()
+        assert not steps[steps.rate_records_per_s > 500].met.fillna(False).any()
         for row in steps.to_dict("records"):
             found = kafka_open_loop.read(folder / f"kafka_open_loop/0001.1.step-{row['step']}.load.json")
             assert found["open_loop_loads"].fell_behind.tolist() == [row["fell_behind"]]
-        if not steps.fell_behind.any():
-            decided.append(steps.met.tolist())
-        if [True, False] in decided:
+        decided.append(steps.met.tolist())
+        if decided[-1] == [True, False]:
             return
-    if len(decided) < 2:
-        pytest.skip(f"nothing is known: of two searches the generator fell behind in {2 - len(decided)}")
     raise AssertionError(decided)

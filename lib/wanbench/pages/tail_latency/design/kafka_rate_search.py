@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, replace
+from itertools import chain
 from math import ceil
 from typing import ClassVar
 
@@ -181,14 +182,15 @@ def judged(search, load, producers: list[list[dict]], groups: list[list[dict]]) 
     backlog_grew, fell_behind, and met (None if the generator fell behind).
     """
     seconds = range(ceil(load.warmup_s - 1e-9), ceil(load.length_s - 1e-9))
-    sent, received = ([line for each in of for line in each if line["second"] in seconds] for of in (producers, groups))
-    published, latency = _counts(sent, "publish"), _counts(received, "latency")
+    sent, *received = ([line for line in of if line["second"] in seconds] for of in (list(chain(*producers)), *groups))
+    published, latency = _counts(sent, "publish"), _counts(chain(*received), "latency")
     n = sum(line["n_due"] for line in sent) * (1 if search.what == PUBLISH else load.groups)
     latency = published if search.what == PUBLISH else latency
     n_lost = max(n - sum(latency.values()), 0)
     value_us = open_loop.quantile(latency, search.quantile, n_lost)
     backlog = [sum(line["backlog"] or 0 for line in sent if line["second"] == second) for second in seconds]
-    fell_behind = open_loop.fell_behind(_counts(sent, "late"), published)
+    sides = [(sent, "publish"), *((group, "latency") for group in received)]
+    fell_behind = any(open_loop.fell_behind(_counts(lines, "late"), _counts(lines, what)) for lines, what in sides)
     backlog_grew = open_loop.backlog_grew(backlog, load.rate_records_per_s)
     within = value_us is not None and value_us <= 1_000 * search.objective_ms
     return {
@@ -201,7 +203,7 @@ def judged(search, load, producers: list[list[dict]], groups: list[list[dict]]) 
     }
 
 
-def _counts(lines: list[dict], name: str) -> Counter:
+def _counts(lines: Iterable[dict], name: str) -> Counter:
     counts: Counter = Counter()
     for line in lines:
         counts.update(dict(zip(line[name][::2], line[name][1::2], strict=True)))
