@@ -2,10 +2,11 @@
 Find the rate at which the latency of each system begins to rise (its knee), and compare it with what links allow.
 
 On logarithmic axes, a line that is horizontal up to the knee and rises beyond is fitted by least squares to the typical
-trial's quantile at each step (segmented regression: Hudson 1966; Muggeo 2003). In simulation (data/validity/knees.csv)
-the interval for the knee of a second run contains it in 90 to 95 of 100 cases. The alternative Kneedle (Satopaa et al.
-2011) depends on the first and last step, and has intervals up to three times as wide. The law of a queue, a + b x / (c
-- x), is undefined beyond saturation, where some steps are measured on purpose.
+trial's quantile at each step (segmented regression: Hudson 1966; Muggeo 2003). Its interval by the jackknife holds only
+if the rising part is straight. So it is widened to the last step below the knee and the first at twice the level. In
+simulation (data/validity/knees.csv) the interval for the knee of a second run contains it in 96 to 100 of 100 cases.
+The alternative Kneedle (Satopaa et al. 2011) depends on the first and last step. The law of a queue, a + b x / (c - x),
+is undefined beyond saturation, where some steps are measured on purpose.
 """
 
 from __future__ import annotations
