@@ -1,11 +1,11 @@
 """
-What rate the generator of open-loop loads sustains itself: `python benchmarks/open_loop.py [records/s ...]`.
+Measure which rate the generator of open-loop loads sustains: `python benchmarks/open_loop.py [records/s ...]`.
 
-Mock brokers of librdkafka, in this process, stand in for the cluster: they keep nothing and have no disk or network, so
-what is late is the generator, the consumers or the machine. A mock broker keeps 5 MB of a partition, answers a fetch
+librdkafka's mock brokers, in this process, stand in for the cluster. They keep nothing and have no disk or network, so
+any delay is by the generator, the consumers or the machine. A mock broker keeps 5 MB of a partition, answers a fetch
 with one batch, and lets a fetch of an empty log wait for all of its time; so batches are large and that time is short.
-Each rate runs for 10 s after a warm-up of 3 s, with records of 2 KB, one producer and three groups. Prints a line for
-each rate; without arguments 2,000 to 40,000 records/s.
+Each rate runs for 10 s after a warm-up of 3 s, with records of 2 KB, one producer and three consumer
+groups. Prints a line for each rate; without arguments, rates are 2,000 to 40,000 records/s.
 """
 
 import sys

@@ -203,7 +203,7 @@ def write(table: pd.DataFrame, subject: str, into=None) -> Path:
 
 
 def read(subject: str, out_of=None) -> pd.DataFrame:
-    """Read the table of a subject that `write` wrote; RawDataError if it is missing or has other columns."""
+    """Read the table of a subject that `write` wrote; raise RawDataError if it is missing or has other columns."""
     path = (Path(out_of) if out_of is not None else folder()) / f"{subject}.csv"
     try:
         table = pd.read_csv(path, comment="#")

@@ -12,7 +12,8 @@ from unittest.mock import patch
 import nbformat
 
 from wanbench.findings import Finding
-from wanbench.publish.site import Job, Site, publish
+from wanbench.publish.jobs import Job
+from wanbench.publish.site import Site, publish
 from wanbench.runs import origin
 
 PARAMETERS = """\

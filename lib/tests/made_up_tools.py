@@ -9,7 +9,7 @@ import pytest
 from wanbench.errors import ClusterError
 from wanbench.measure.experiments.base import ExperimentError
 from wanbench.measure.experiments.kafka_load import KafkaLoad
-from wanbench.measure.experiments.kafka_load_session import CONSUMER, PRODUCER
+from wanbench.measure.experiments.kafka_tools import CONSUMER, PRODUCER
 from wanbench.measure.labs.base import Host
 from wanbench.measure.labs.processes import EnteredProcess, result_of
 

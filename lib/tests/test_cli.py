@@ -266,11 +266,11 @@ def test_doctor_finds_programs_outside_the_path(tmp_path, monkeypatch):
 
 def test_a_notebook_with_brokers_is_replayed_where_kafka_cannot_run(tmp_path, monkeypatch):
     from wanbench.measure import kafka
-    from wanbench.publish.site import Job
+    from wanbench.publish.jobs import Job, measured_or_replayed
 
     cells = [("parameters", 'lab = "local"  # where\nbrokers = 3  # of a cluster')]
     monkeypatch.setattr(kafka, "unavailable", lambda: "no Java.")
     top = make_checkout(tmp_path / "top", {"00-kafka": cells, "01-plain": CELLS})
     kafka_job, plain_job = (Job(top / "notebooks" / f"{name}.ipynb", {}) for name in ("00-kafka", "01-plain"))
-    assert cli._measured_or_replayed(kafka_job, False).replay_reason.endswith("page: no Java.")
-    assert cli._measured_or_replayed(plain_job, False).replay_reason is None
+    assert measured_or_replayed(kafka_job, False, doctor.why_not_here).replay_reason.endswith("page: no Java.")
+    assert measured_or_replayed(plain_job, False, doctor.why_not_here).replay_reason is None

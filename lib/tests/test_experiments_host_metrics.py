@@ -15,7 +15,8 @@ from scripted_lab import Reply, ScriptedLab, well
 from wanbench import tables
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.measure.experiments import ExperimentError, Iperf3
-from wanbench.measure.experiments.sampling import HostMetrics, Sampling, measured_hosts
+from wanbench.measure.experiments.host_metrics import HostMetrics
+from wanbench.measure.experiments.sampling import Sampling, measured_hosts
 from wanbench.measure.kafka.external import RemoteBrokerHost
 from wanbench.measure.labs.local import LocalLab
 from wanbench.measure.links import LinkSettings

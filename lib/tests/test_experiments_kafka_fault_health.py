@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from wanbench.measure.experiments.kafka_fault_session import Health
+from wanbench.measure.experiments.kafka_fault_health import Health
 
 
 def test_everything_is_read_only_if_the_members_have_it_between_them():

@@ -9,7 +9,7 @@ import pytest
 
 from wanbench.errors import ParameterError
 from wanbench.measure.experiments.kafka_load import KafkaLoad
-from wanbench.measure.experiments.kafka_load_session import consumer_arguments, producer_arguments
+from wanbench.measure.experiments.kafka_tools import consumer_arguments, producer_arguments
 from wanbench.measure.experiments.load_settings import records
 
 WHERE = {"bootstrap": "10.2.0.1:9092", "topic": "load-s-1", "client_file": None}

@@ -12,7 +12,8 @@ from patience import comes_about
 
 from wanbench.measure.experiments.base import ExperimentError
 from wanbench.measure.experiments.kafka_load import KafkaLoad
-from wanbench.measure.experiments.kafka_load_session import count_batches, producer_arguments
+from wanbench.measure.experiments.kafka_load_session import count_batches
+from wanbench.measure.experiments.kafka_tools import producer_arguments
 from wanbench.read.ingest import kafka_load as reader
 
 PATIENT = {

@@ -5,7 +5,7 @@ from made_up_tools import COUNTED, ENDS, FOR_EVER, READS_ON, STOPPED, Here, Made
 from patience import comes_about
 
 from wanbench.measure.experiments.kafka_load import KafkaLoad
-from wanbench.measure.experiments.kafka_load_session import CONSUMER, PRODUCER
+from wanbench.measure.experiments.kafka_tools import CONSUMER, PRODUCER
 from wanbench.measure.experiments.load_settings import records
 from wanbench.read.ingest import kafka_load as reader
 

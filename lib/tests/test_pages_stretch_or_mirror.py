@@ -26,7 +26,8 @@ ACKNOWLEDGED = pd.DataFrame(
 
 
 def about(**more):
-    return pd.Series({"fault": "cut", "fault_at_s": 2.5, "heal_at_s": 8.0, "failover_at_s": np.nan, "gap": None} | more)
+    times = {"fault_at_s": 2.5, "heal_at_s": 8.0, "failover_at_s": np.nan, "failback_at_s": np.nan}
+    return pd.Series({"fault": "cut", "gap": None} | times | more)
 
 
 def log(**sequences):
@@ -80,6 +81,15 @@ def test_records_read_twice_or_never_by_the_group_are_counted():
     assert (made["reread"], made["skipped"], made["reread_s"]) == (1, 1, 0.5)  # 3 came after the fault, and 4 to nobody
 
 
+def test_records_read_again_or_never_after_the_clients_went_back_are_counted():
+    logs = log(first=[0, 1, 2, 3, 4, 5], failover=[0, 1], second=[0, 1, 2, 3, 4, 5])
+    receipts = received(first=[0, 1, 3, 4], standby=[1])
+    receipts.received_at_s += 8 * (receipts.sequence >= 3)
+    receipts = pd.concat([receipts, receipts[receipts.sequence == 1].iloc[:1].assign(received_at_s=11.0)])
+    made = counts(about(failover_at_s=2.9, failback_at_s=10.0), logs, receipts)
+    assert (made["back_reread"], made["back_skipped"]) == (1, 2)
+
+
 def test_records_behind_newer_ones_are_counted():
     logs = log(first=[0, 1, 2, 3, 4], failover=[0], second=[0, 2, 1, 3, 4])
     standby = logs[logs["log"] == SECOND].iloc[:1].assign(producer=STANDBY, offset=0.5)
@@ -108,8 +118,8 @@ def test_an_episode_on_a_real_pair_accounts_for_every_record(tmp_path):
     links = dict.fromkeys(permutations(["eu", "us"], 2), LinkSettings(10))
     pair = {"source": ["eu"], "target": ["us"]}
     episode = MirrorFault(
-        "cut", "eu", before_s=1, fault_s=5, failover_s=2, quiet_s=1, replication=1, partitions=2, acks="1",
-        client_settings={"socket.timeout.ms": 3000},
+        "cut", "eu", before_s=1, fault_s=5, failover_s=2, failback_s=1, quiet_s=1, replication=1, partitions=2,
+        acks="1", client_settings={"socket.timeout.ms": 3000},
     )  # fmt: skip
     with KafkaLab(
         LocalLab(["eu", "us"], links), mirrored=pair, profile="functional", heap_mb=256, start_timeout_s=300
@@ -124,3 +134,4 @@ def test_an_episode_on_a_real_pair_accounts_for_every_record(tmp_path):
     assert row["missing"] >= row["after_fault"] > 0 and row["gone"] == 0
     assert row["only_second"] > 0 and row["writes_s"] > 1
     assert "never came back" in str(losses(tables))
+    assert row["went_back"] and row["back_skipped"] == 0

@@ -2,13 +2,13 @@
 
 import pytest
 
-from wanbench.measure.campaign.execute import Progress
+from wanbench.measure.campaign.progress import Progress
 
 
 @pytest.fixture
 def clock(monkeypatch):
     now = [100.0]
-    monkeypatch.setattr("wanbench.measure.campaign.execute.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("wanbench.measure.campaign.progress.time.monotonic", lambda: now[0])
     return now
 
 

@@ -15,10 +15,11 @@ from wanbench.files import replace_file
 from wanbench.findings import Finding
 from wanbench.methods.claims.ledger import Audit, Claim
 from wanbench.publish.figures import read_figure
+from wanbench.publish.jobs import Job
 from wanbench.publish.notebooks import read_notebook
 from wanbench.publish.pictures import Renderer, StaticFilesError, browser
 from wanbench.publish.provenance import Source
-from wanbench.publish.site import Job, Record, Site, publish
+from wanbench.publish.site import Record, Site, publish
 
 pytestmark = pytest.mark.browser
 

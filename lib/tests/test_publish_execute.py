@@ -14,9 +14,10 @@ from patience import comes_about
 
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.publish.execute import NotebookError, Progress, execute, kernel_environment
+from wanbench.publish.jobs import Job
 from wanbench.publish.notebooks import find_notebook, notebook_paths, read_notebook
 from wanbench.publish.pictures import browser
-from wanbench.publish.site import Job, Site, publish
+from wanbench.publish.site import Site, publish
 
 with_browser = [pytest.mark.browser, pytest.mark.skipif(browser() is None, reason="no Chromium on this machine")]
 

@@ -12,10 +12,11 @@ from wanbench.methods import fit_rtt, fit_window
 from wanbench.methods.trials.limits import limits
 from wanbench.methods.trials.rates import trial_rates
 from wanbench.pages.private_vs_internet import compare_links, rtt_table
+from wanbench.publish.jobs import Job
 from wanbench.publish.notebooks import notebook_paths, read_notebook
 from wanbench.publish.parameters import declared_parameters
 from wanbench.publish.pictures import browser
-from wanbench.publish.site import Job, Site, publish
+from wanbench.publish.site import Site, publish
 from wanbench.read.ingest.run import tables_folder
 from wanbench.runs import Run
 

@@ -55,7 +55,7 @@ class DetectorSettings:
     false_alarms_per_h : float
         Allowed rate of false alarms per broker.
     limit_ms : float
-        Replaces any longer latency; the detector need not wait for a longer one to end.
+        Replaces any longer latency, so the caller need not wait until a slower record is acknowledged.
     least_windows : int
         Minimum number of windows for an alarm: one window moves the chart by at most 1 / `least_windows` of its limit.
 

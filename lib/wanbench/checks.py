@@ -158,10 +158,10 @@ def _range(low: float, high: float, above: bool) -> str:
 
 def check_injected() -> None:
     """
-    Check, in the kernel of a notebook that papermill runs, that its cell of parameters has every name that was given.
+    Check that the notebook in this kernel declares every parameter that papermill was given; papermill only warns.
 
-    Papermill itself only warns. It puts its cell, which begins with "# Parameters", after the notebook's cell of
-    parameters, which must be the first cell and hold only assignments; otherwise nothing is checked.
+    Papermill inserts the given values as a cell, which begins with "# Parameters", after the notebook's own cell of
+    parameters. Nothing is checked unless the notebook's cell is its first code cell and holds only assignments.
     """
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     cells = shell.user_ns.get("In", ())[1:3] if shell else ()

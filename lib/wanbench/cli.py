@@ -1,8 +1,8 @@
 """
 The command line of wanbench.
 
-Apart from the notebooks, only this module may import both the code that measures and the code that analyses. It imports
-them inside the commands that need them, so that other commands start fast.
+Apart from the notebooks, only this module and `doctor` may import both the code that measures and the code that
+analyses. They import it inside the functions that need it, so that other commands start fast.
 """
 
 import argparse
@@ -12,7 +12,6 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from .checks import refusal
 from .errors import ParameterError, WanbenchError
 from .folders import data_folder, root, scratch_folder
 
-LOCAL, SAMPLES = "local", "samples"  # values of a notebook's parameter `lab`
 DEFAULT_PRESET = "quick"
 SHOWN_COMPARISONS = 30  # Comparisons that `compare` prints; its files have all.
 
@@ -198,9 +196,9 @@ def parser() -> argparse.ArgumentParser:
 
 def report_command(arguments: argparse.Namespace) -> int:
     """Run `wanbench report`: publish the chosen notebooks with one preset."""
+    from .publish.jobs import Job, located, recorded
     from .publish.notebooks import find_notebook, notebook_paths
     from .publish.parameters import find_preset, read_parameters
-    from .publish.site import Job
 
     if arguments.replay and arguments.measure:
         raise ParameterError("--replay and --measure exclude each other; give one of them.")
@@ -209,32 +207,34 @@ def report_command(arguments: argparse.Namespace) -> int:
     for notebook in [find_notebook(name, top) for name in arguments.notebook] or notebook_paths(top):
         preset = find_preset(notebook.stem, arguments.preset, top)
         source = str(preset.relative_to(top)) if preset else ""
-        given = _located(notebook, read_parameters(preset), source) if preset else {}
+        given = located(notebook, read_parameters(preset), source) if preset else {}
         jobs.append(Job(notebook, given, source))
     if not (arguments.notebook or arguments.measure):
-        jobs = [_recorded(job) for job in jobs]
+        jobs = [recorded(job) for job in jobs]
     return _publish(jobs, arguments.replay, arguments.again or arguments.fresh or arguments.retry_failed)
 
 
 def run_command(arguments: argparse.Namespace) -> int:
-    """Run `wanbench run`: publish one notebook; parameters of the command line override those of the file."""
+    """Run `wanbench run`: publish one notebook; parameters given on the command line override those of files."""
+    from .publish.jobs import Job, located, own_parameters
     from .publish.notebooks import find_notebook
-    from .publish.site import Job, Site
+    from .publish.site import Site
 
     _set_environment(arguments)
     notebook = find_notebook(arguments.notebook, root())
     given = _given(arguments, notebook)
-    source, remark = ", ".join(map(str, arguments.file)), _own_parameters(notebook, given)
-    given = _located(notebook, given, source)
+    source, remark = ", ".join(map(str, arguments.file)), own_parameters(notebook, given, DEFAULT_PRESET)
+    given = located(notebook, given, source)
     site = Site.of(root()) if arguments.publish else Site.scratch(root(), notebook, given)
     return _publish([Job(notebook, given, source, remark=remark)], arguments.replay, site=site)
 
 
 def _given(arguments: argparse.Namespace, notebook: Path, sweeps: Sequence[tuple[str, list]] = ()) -> dict:
+    from .publish.jobs import declared
     from .publish.parameters import parse_assignment, read_parameters
 
     given = {name: value for file in arguments.file for name, value in read_parameters(file).items()}
-    typed = [parse_assignment(text, _declared(notebook)) for text in arguments.parameter]
+    typed = [parse_assignment(text, declared(notebook)) for text in arguments.parameter]
     names = [name for name, _ in (*typed, *sweeps)]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ParameterError(f"parameter {twice[0]!r} is given twice on the command line.")
@@ -243,11 +243,12 @@ def _given(arguments: argparse.Namespace, notebook: Path, sweeps: Sequence[tuple
 
 def batch_command(arguments: argparse.Namespace) -> int:
     """Run `wanbench batch`: run the jobs of a batch that are not done; return 1 if a job failed."""
+    from .doctor import why_not_here
     from .publish.batch import BatchJob, batch_folder, run_batch
     from .publish.batch_file import parse_sweep, read_batch
+    from .publish.jobs import SAMPLES, Job, declared, located, measured_or_replayed, own_parameters
     from .publish.notebooks import find_notebook
     from .publish.parameters import check_notebook
-    from .publish.site import Job
 
     _set_environment(arguments)
     first = Path(arguments.what[0])
@@ -258,7 +259,7 @@ def batch_command(arguments: argparse.Namespace) -> int:
     else:
         entries = []
         for notebook in [find_notebook(name, root()) for name in arguments.what]:
-            sweeps = [parse_sweep(text, _declared(notebook)) for text in arguments.sweep]
+            sweeps = [parse_sweep(text, declared(notebook)) for text in arguments.sweep]
             entries.append((notebook, _given(arguments, notebook, sweeps), dict(sweeps)))
     source = str(first) if is_file else ", ".join(map(str, arguments.file))
     jobs, folder = [], batch_folder(arguments.name or (first.stem if is_file else _batch_name(entries)))
@@ -266,12 +267,12 @@ def batch_command(arguments: argparse.Namespace) -> int:
     for notebook, fixed, sweep in entries:
         for values in product(*sweep.values()):
             swept = dict(zip(sweep, values, strict=True))
-            given = _located(notebook, fixed | swept, source)
+            given = located(notebook, fixed | swept, source)
             check_notebook(notebook, given, source)
-            job = Job(notebook, given, source, remark=_own_parameters(notebook, given))
-            if arguments.replay or not arguments.cluster or _lab(job) == SAMPLES:
-                job = _measured_or_replayed(job, arguments.replay)
-            jobs.append(BatchJob(job, folder, root(), measures=_lab(job) not in (None, SAMPLES), varied=swept, to=to))
+            job = Job(notebook, given, source, remark=own_parameters(notebook, given, DEFAULT_PRESET))
+            if arguments.replay or not arguments.cluster or job.lab == SAMPLES:
+                job = measured_or_replayed(job, arguments.replay, why_not_here)
+            jobs.append(BatchJob(job, folder, root(), measures=job.lab not in (None, SAMPLES), varied=swept, to=to))
     if to:
         from .publish.batch_bucket import run_in_bucket as run_batch
     states = run_batch(jobs, arguments.processes, arguments.cluster, arguments.retry)
@@ -288,16 +289,17 @@ def _batch_name(entries: list) -> str:
 
 
 def campaign_command(arguments: argparse.Namespace) -> int:
-    """Run `wanbench campaign`: measure one repetition as a new run of the campaign, unless one has just been made."""
+    """Run `wanbench campaign`: measure one repetition as a new run, unless less than half a period has passed."""
     from .measure.campaign.schedule import read_schedule
+    from .publish.jobs import Job, declared, located
     from .publish.notebooks import find_notebook
-    from .publish.site import Job, Site
+    from .publish.site import Site
 
     schedule = read_schedule(arguments.file)
     notebook = find_notebook(schedule.notebook, root())
-    if lacking := {"lab", "campaign"} - set(_declared(notebook)):
+    if lacking := {"lab", "campaign"} - set(declared(notebook)):
         raise ParameterError(f"{notebook.name} has no parameter {min(lacking)}; allowed: a notebook that measures.")
-    given = _located(notebook, schedule.parameters | {"campaign": schedule.campaign}, str(arguments.file))
+    given = located(notebook, schedule.parameters | {"campaign": schedule.campaign}, str(arguments.file))
     if arguments.schedule:
         print(schedule.text(arguments.schedule, root()), end="")
         return 0
@@ -306,31 +308,6 @@ def campaign_command(arguments: argparse.Namespace) -> int:
         return 0
     _set_environment(arguments)
     return _publish([Job(notebook, given, str(arguments.file))], False, site=Site.scratch(root(), notebook, given))
-
-
-def _declared(notebook: Path) -> dict:
-    from .publish.notebooks import read_notebook
-    from .publish.parameters import declared_parameters
-
-    return declared_parameters(read_notebook(notebook), notebook.name)
-
-
-def _located(notebook: Path, given: dict, source: str) -> dict:
-    """Return the parameters with absolute paths; relative ones start in this folder, or else in the checkout's root."""
-    from .publish.parameters import resolve_paths
-
-    return resolve_paths(given, _declared(notebook), notebook, [Path.cwd(), root()], root(), source)
-
-
-def _own_parameters(notebook: Path, given: dict) -> str | None:
-    """Return a sentence about parameters that differ from the page's default preset; None if there are none."""
-    from .publish.parameters import preset_paths, read_parameters
-
-    preset = preset_paths(notebook.stem, root()).get(DEFAULT_PRESET)
-    usual = {parameter.name: parameter.default for parameter in _declared(notebook).values()}
-    usual |= read_parameters(preset) if preset else {}
-    own = [f"{key} = {value!r}" for key, value in given.items() if usual.get(key) != value]
-    return f"This page was made with non-default parameters: {', '.join(own)}." if own else None
 
 
 def sweep_command(arguments: argparse.Namespace) -> int:
@@ -401,9 +378,10 @@ def compare_command(arguments: argparse.Namespace) -> int:
     """Run `wanbench compare`: print how the set-ups differ and what changed, and write the requested files."""
     from .methods.comparison.sides import side
     from .methods.comparison.verdicts import UNDECIDED, compare, text
+    from .pages.region_loss.comparison import values_of
     from .publish.comparison import WRITERS
 
-    found = compare(side(arguments.a), side(arguments.b), arguments.margin)
+    found = compare(side(arguments.a), side(arguments.b), arguments.margin, values_of)
     for row in found.differs.itertuples():
         print(f"differs     {row.what}: {row.a} | {row.b}")
     for row in found.rows.head(SHOWN_COMPARISONS).itertuples():
@@ -467,11 +445,13 @@ def doctor_command(arguments: argparse.Namespace) -> int:
 
 
 def _publish(jobs, replay: bool, again: bool = True, site=None) -> int:
+    from .doctor import unusable_clouds, why_not_here
+    from .publish.jobs import measured_or_replayed
     from .publish.site import Site, publish
 
     site = site or Site.of(root())
-    jobs = [_measured_or_replayed(job, replay) for job in jobs]
-    for cloud, reason in _unusable(jobs).items():
+    jobs = [measured_or_replayed(job, replay, why_not_here) for job in jobs]
+    for cloud, reason in unusable_clouds(job.lab for job in jobs).items():
         print(f"{cloud}: {reason}. Only a finished run on {cloud} can be shown without that.", file=sys.stderr)
     records = publish(jobs, site, again=again)
     failed = [record for record in records if record.outcome != "published"]
@@ -479,56 +459,3 @@ def _publish(jobs, replay: bool, again: bool = True, site=None) -> int:
     print(f"\n{len(records) - len(failed)} of {len(records)} pages published.{' Open' if not failed else ''} {front}")
     print(f"  {front.as_uri()}")
     return 1 if failed else 0
-
-
-def _unusable(jobs) -> dict[str, str]:
-    """Return, for each cloud that is a lab of the jobs, why it cannot be used from here."""
-    from .measure.labs import CLOUDS
-
-    wanted = {cloud for job in jobs for cloud in str(_lab(job)).split("+")} & set(CLOUDS)
-    return {cloud: reason for cloud in sorted(wanted) if (reason := CLOUDS[cloud].unusable())}
-
-
-def _lab(job) -> str | None:
-    declared = _declared(job.notebook)
-    return job.given.get("lab", declared["lab"].default) if "lab" in declared else job.given.get("lab")
-
-
-def _replayed(job, reason: str):
-    return replace(job, given={**job.given, "lab": SAMPLES}, replay_reason=reason)
-
-
-def _recorded(job):
-    """Return the job; with a notebook tagged `recorded`, it replays the samples instead of using the local lab."""
-    from .publish.notebooks import RECORDED, read_notebook, title_tags
-
-    if _lab(job) != LOCAL or RECORDED not in title_tags(read_notebook(job.notebook)):
-        return job
-    return _replayed(job, _measure_afresh(job))
-
-
-def _measure_afresh(job) -> str:
-    number = job.notebook.stem.partition("-")[0]
-    return f"To measure afresh, which takes some minutes longer, run 'wanbench report {number}'."
-
-
-def _measured_or_replayed(job, replay: bool):
-    """Return the job; let it replay the samples if `replay` is set, or if the local lab cannot run on this machine."""
-    declared, lab = _declared(job.notebook), _lab(job)
-    if "lab" not in declared:
-        return job
-    if lab == SAMPLES:
-        return replace(job, replay_reason=job.replay_reason or "The parameter lab asks for it.")
-    reason = _measure_afresh(job) if replay else None
-    if lab == LOCAL and not replay:
-        reason = _why_not_here(needs_kafka=any(name.startswith("brokers") for name in declared))
-    return _replayed(job, reason) if reason else job
-
-
-def _why_not_here(needs_kafka: bool) -> str | None:
-    """Return the reason why this machine cannot measure a notebook; None if it can."""
-    from .measure import kafka
-    from .measure.labs.local import LocalLab
-
-    lacking = LocalLab.unavailable() or (kafka.unavailable() if needs_kafka else None)
-    return f"This machine cannot measure this page: {lacking}" if lacking else None

@@ -4,6 +4,7 @@ import csv
 import os
 import shutil
 import sys
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.resources import files
@@ -128,3 +129,20 @@ def _kafka() -> Check:
     reason = unavailable()
     able = None if reason else f"can run here, with the jars in {kafka_jars()}"
     return Check("Kafka", KAFKA, able, (f"{reason}",) if reason else ())
+
+
+def why_not_here(needs_kafka: bool) -> str | None:
+    """Return the reason why this machine cannot measure a notebook; None if it can."""
+    from .measure import kafka
+    from .measure.labs.local import LocalLab
+
+    lacking = LocalLab.unavailable() or (kafka.unavailable() if needs_kafka else None)
+    return f"This machine cannot measure this page: {lacking}" if lacking else None
+
+
+def unusable_clouds(labs: Iterable[str | None]) -> dict[str, str]:
+    """Return, for each cloud among these values of the parameter `lab`, why this machine cannot use it."""
+    from .measure.labs import CLOUDS
+
+    wanted = {cloud for lab in labs for cloud in str(lab).split("+")} & set(CLOUDS)
+    return {cloud: reason for cloud in sorted(wanted) if (reason := CLOUDS[cloud].unusable())}

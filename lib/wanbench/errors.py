@@ -28,7 +28,7 @@ class RawDataError(WanbenchError, ValueError):
         super().__init__(f"{place}: expected {self.expected}, found {self.found!r}.")
 
     def row(self) -> dict:
-        """Return a row of table unread, without the file's path."""
+        """Return the error as a row of table `unread`, without the file's path."""
         return {"line_number": self.line_number, "found": self.found, "expected": self.expected}
 
     def __reduce__(self):
@@ -48,8 +48,8 @@ class CommandError(LabError):
     """
     A command on a host failed or timed out.
 
-    `completed`, a `wanbench.measure.labs.base.Completed`, holds output and exit status; for a command that still runs,
-    the output so far and -9. `completed` is None if the output is not known.
+    `completed`, a `wanbench.measure.labs.base.Completed`, holds output and exit status; after a timeout, it holds the
+    output so far and the status -9. `completed` is None if the output is not known.
     """
 
     completed = None

@@ -112,7 +112,7 @@ class Finding:
 
 
 def read(path) -> Finding:
-    """Read one finding from its file; the RawDataError for an invalid file says what is wrong."""
+    """Read one finding from its file; raise RawDataError if the file is invalid."""
     path = Path(path)
     try:
         finding = Finding(**json.loads(path.read_bytes()))

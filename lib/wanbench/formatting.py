@@ -50,7 +50,7 @@ def number(value: float, places: int | None = None) -> str:
 
 def scale(unit: str, value: float) -> tuple[float, str]:
     """
-    Return the factor and the prefixed unit with which a number in `unit` is short.
+    Return the factor by which to divide a value in `unit`, and the prefixed unit of the result, so that it is short.
 
     >>> scale("bit/s", 3.2e8), scale("fraction", 0.4), scale("ms", 1e6)
     ((1000000.0, 'Mbit/s'), (0.01, '%'), (1, 'ms'))

@@ -196,7 +196,7 @@ def distance_km(a: str, b: str) -> float:
 
 def add_distances(pairs: pd.DataFrame) -> pd.DataFrame:
     """
-    Return a table with the column `distance_km` between the regions in its columns from_region and to_region.
+    Return the table with a further column `distance_km`: the distance between its columns from_region and to_region.
 
     Raise ParameterError if a region is not in the catalogue.
 

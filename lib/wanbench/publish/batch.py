@@ -11,13 +11,12 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import multiprocessing
 import os
-import pickle
 import platform
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -47,8 +46,9 @@ SAYS_S = 10.0  # A measuring job's last line is repeated at most this often.
 GRACE_S = 10.0  # A notebook that analyses gets this time to stop; one that measures gets what its lab needs.
 FAILURES = 3  # A job that failed this often is run again only if asked for: the next failure would look the same.
 NAME_CHARACTERS = 120  # Longest name of a job; file systems allow 255 bytes.
-# jsonschema would build an unused grammar for a second
-CHILD = "import sys; sys.modules['rfc3987_syntax'] = None; from wanbench.publish.batch import main; sys.exit(main())"
+# Processes of jobs are forked from one that has imported what they need, which would take a second for each.
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload([f"{__package__}.batch_server"])
 SESSION = "session"
 STATES = ("done", "kept", "running", "failed", "queued")
 
@@ -79,9 +79,9 @@ class BatchJob:
     """
     A page to make as part of a batch.
 
-    `folder` is the batch's folder, `root` the checkout, `varied` holds the parameters in which the batch's jobs with
-    this notebook differ, `session` names the command that runs the batch, and `library` is its `library_hash`. `to` is
-    the address of the batch's folder in a bucket, if it is kept there.
+    `folder` is the batch's folder, and `root` the checkout. `varied` has the parameters in which the batch's jobs with
+    this notebook differ. `session` names the command that runs the batch, and `library` is the `library_hash` on its
+    machine. `to` is the address of the batch's folder in a bucket, or "" if the batch is on this machine.
     """
 
     page: Job
@@ -140,8 +140,8 @@ class BatchJob:
         log = self.path / "log.txt"
         return log.read_text(errors="replace").strip().rpartition("\n")[2].strip() if log.exists() else ""
 
-    def make(self) -> int:
-        """Make the page in a temporary folder, put it in place, and return 0; return 1 on failure."""
+    def make(self) -> None:
+        """Make the page in a temporary folder, and put it in place."""
         for left in self.path.glob(".page-*"):
             shutil.rmtree(left, ignore_errors=True)
         self.put("running")
@@ -158,7 +158,6 @@ class BatchJob:
         finally:
             shutil.rmtree(made, ignore_errors=True)
         self.fail(reason) if reason else self.put("done", failures=0)
-        return 1 if reason else 0
 
 
 def run_job(job: BatchJob, environment: Mapping[str, str]) -> State:
@@ -173,49 +172,47 @@ def run_job(job: BatchJob, environment: Mapping[str, str]) -> State:
             raise WanbenchError(f"worker {platform.node()} sees no {path}: {why}.")
     if not job.is_wanted():
         return State()
-    options = {"stdin": subprocess.PIPE, "cwd": job.root, "env": {**os.environ, **environment}}
-    with open(job.path / "log.txt", "ab") as log:
-        command = [sys.executable, "-c", CHILD]
-        child = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, **options)
-    with child:
-        with suppress(BrokenPipeError):
-            child.stdin.write(pickle.dumps(job))
-            child.stdin.flush()
-        while child.poll() is None and job.is_wanted():
-            with suppress(subprocess.TimeoutExpired):
-                child.wait(ASK_S if job.to else POLL_S)
-        with suppress(BrokenPipeError):
-            child.stdin.close()  # it ends, if it has not
-        child.wait()
-    if child.returncode in (0, 1) and (state := job.state()).state in ("done", "failed"):
+    multiprocessing.current_process().daemon = False  # a worker of Dask may start processes
+    child = PROCESSES.Process(target=_make, args=[job, {**os.environ, **environment}])
+    child.start()
+    child.join()
+    if (state := job.state()).state in ("done", "failed"):
         return state
-    return job.fail(f"its process ended with status {child.returncode}: {job.says()}") if job.is_wanted() else State()
+    return job.fail(f"its process ended with status {child.exitcode}: {job.says()}") if job.is_wanted() else State()
 
 
-def main() -> int:
-    """Run the job given on standard input; stop it when standard input ends, because its driver or worker is gone."""
+def _make(job: BatchJob, environment: Mapping[str, str]) -> None:
+    """Make the page of a job in this process; stop when its command no longer runs the batch, or is gone."""
+    os.setsid()  # Ctrl-C reaches the command, which then ends the batch
+    os.chdir(job.root)
+    os.environ.clear()
+    os.environ.update(environment)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background has it ignored
-    job = pickle.load(sys.stdin.buffer)
-    threading.Thread(target=_stop_when_alone, args=[job.measures], daemon=True).start()
+    with open(job.path / "log.txt", "ab") as log:
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+    threading.Thread(target=_stop_when_unwanted, args=[job], daemon=True).start()
     # an earlier process of the job may still be stopping
     with suppress(KeyboardInterrupt), _locked(job.path / ".lock"):
         if job.is_done():
             job.put("done", failures=0)
-            return 0
-        if job.library != library_hash(strict=False):
+        elif {job.library} != {library_hash(strict=False), library_hash.__wrapped__(strict=False)}:
             other = "has another version of wanbench or of its packages than the machine of the command"
-            job.fail(f"worker {platform.node()} {other}: install the same on both.")
-            return 1
-        return job.make() if job.is_wanted() else 130
-    return 130
+            job.fail(f"worker {platform.node()} {other}: install the same on both, and start the worker again.")
+        elif job.is_wanted():
+            job.make()
 
 
-def _stop_when_alone(measures: bool) -> None:
-    os.read(0, 1)
-    os.kill(os.getpid(), signal.SIGINT)
-    if not measures:
-        time.sleep(GRACE_S)
-        os._exit(130)
+def _stop_when_unwanted(job: BatchJob) -> None:
+    command = multiprocessing.parent_process()
+    try:
+        while command.is_alive() and job.is_wanted():
+            command.join(ASK_S if job.to else POLL_S)
+    finally:
+        os.kill(os.getpid(), signal.SIGINT)
+        if not job.measures:
+            time.sleep(GRACE_S)
+            os._exit(130)
 
 
 @contextmanager
@@ -289,7 +286,7 @@ tell = partial(print, file=sys.stderr, flush=True)
 
 
 class Driver:
-    """The command that runs a batch: it submits jobs, reports changes of their states, and writes the batch's page."""
+    """Run a batch: submit its jobs, report changes of their states, and write the batch's page."""
 
     run_job = staticmethod(run_job)
 
@@ -299,7 +296,9 @@ class Driver:
             self._show(job, _begin(job, retry))
 
     def run(self, pools) -> list[State]:
-        """Run the queued jobs; `pools` is a context that yields a function to submit a job."""
+        """
+        Run the queued jobs and return the states of all; `pools` is a context manager for `submit(run, job, *more)`.
+        """
         waiting = [job for job in self.jobs if self.states[job.name].state == "queued"]
         environment = {name: value for name, value in os.environ.items() if name.startswith("WANBENCH_")}
         try:

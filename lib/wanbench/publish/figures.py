@@ -66,7 +66,7 @@ class Figure:
         return header, rows[:SHOWN_ROWS], len(rows)
 
     def sidecar(self, source: Source) -> bytes:
-        """Return what the CSV file holds (title, source, columns), as JSON in the terms of CSV on the Web."""
+        """Describe the CSV file (title, source, columns with types) in JSON, in the vocabulary of CSV on the Web."""
         types = {"i": "integer", "u": "integer", "f": "number", "b": "boolean"}
         columns = pd.read_csv(io.StringIO(self.csv)).dtypes.items()
         described = [{"titles": name, "datatype": types.get(kind.kind, "string")} for name, kind in columns]
@@ -122,7 +122,7 @@ def _rounded(value):
 
 def anchor_for(text: str, taken: set[str]) -> str:
     """
-    Return a unique anchor for a heading or name for a figure, and add it to `taken`.
+    Return a unique anchor for a heading, or a unique name for a figure, and add it to `taken`.
 
     >>> anchor_for("RTT, by distance", set())
     'rtt-by-distance'
@@ -148,9 +148,10 @@ PNG_START = b"\x89PNG\r\n\x1a\n"
 
 def canvas(figure: Figure, size: tuple[int, int], line: str) -> tuple[int, int, float]:
     """
-    Return width, height and scale of the drawing of a figure in a picture of `size`, above its source line.
+    Return the width and height at which to draw a figure, and the scale that fits the drawing into a picture.
 
-    The drawing is at least as high as the figure requires and at least `MIN_WIDTH_PX` wide, so no text is cut.
+    `size` is the width and height of the picture, in pixels like all sizes; `line` is the source line below the
+    drawing. The drawing is at least as high as the figure requires and at least `MIN_WIDTH_PX` wide, so no text is cut.
     """
     width, height = size[0], size[1] - _strip_px(size, line)
     scale = min(MAX_SCALE, height / (figure.height_px or theme.HEIGHT_PX), width / MIN_WIDTH_PX)
@@ -158,7 +159,7 @@ def canvas(figure: Figure, size: tuple[int, int], line: str) -> tuple[int, int, 
 
 
 def fitted(figure: Figure, width: int) -> dict:
-    """Return the layout of a figure without a size, with title and subtitle wrapped to `width` pixels."""
+    """Return a figure's layout without width and height, and with title and subtitle wrapped to `width` pixels."""
     layout = {key: value for key, value in figure.layout.items() if key not in ("width", "height")}
     if not figure.title:
         return layout
@@ -179,7 +180,7 @@ def fitted(figure: Figure, width: int) -> dict:
 
 
 def framed(svg: bytes, figure: Figure, size: tuple[int, int], line: str) -> bytes:
-    """Put an SVG drawing made for `canvas` into a picture of `size`, above the source line."""
+    """Put an SVG drawing, drawn at the size that `canvas` returns, into a picture of `size`, above the source line."""
     width, height = size
     strip, font = _strip_px(size, line), _font_px(size)
     look = figure.layout.get("template", {}).get("layout", {})

@@ -44,7 +44,7 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
 
 
 def read_notebook(path: Path) -> nbformat.NotebookNode:
-    """Read a notebook of format 4. Raise ParameterError without such a file, RawDataError if it is not a notebook."""
+    """Read a notebook of format 4. Raise ParameterError if it cannot be read, RawDataError if it is no notebook."""
     try:
         return nbformat.read(path, as_version=4)
     except OSError as error:
@@ -120,5 +120,5 @@ def title(notebook: NotebookNode) -> str:
 
 
 def kind(notebook: NotebookNode) -> str:
-    """Return the kind of a notebook: "check" or "introduction", if its title has this tag, or else "study"."""
+    """Return the kind of a notebook: the tag of its title, "check", "introduction" or "ledger", or else "study"."""
     return next((tag for tag in (CHECK, INTRODUCTION, LEDGER) if tag in title_tags(notebook)), "study")

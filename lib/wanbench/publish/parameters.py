@@ -109,7 +109,7 @@ def kind_of_value(value: object):
 
 def kind_of_annotation(node: ast.expr):
     """
-    Return the type that an annotation means; Misfit if it has more than the types in the message below.
+    Return the type that an annotation means; raise Misfit if it contains anything but the types of plain values.
 
     >>> kind_text(kind_of_annotation(ast.parse("list[str] | None", mode="eval").body))
     'list of str or None'
@@ -117,7 +117,8 @@ def kind_of_annotation(node: ast.expr):
     try:
         if not all(isinstance(one, PLAIN) for one in ast.walk(node)):
             raise TypeError
-        kind = eval(ast.unparse(node), {"__builtins__": {}}, ANNOTATIONS)
+        # Only names of types and brackets, checked above.
+        kind = eval(ast.unparse(node), {"__builtins__": {}}, ANNOTATIONS)  # nosec B307
         kind = NoneType if kind is None else kind
         kind_text(kind)
     except (TypeError, NameError):
@@ -257,7 +258,7 @@ def _comment_for(statement: ast.stmt, comments: dict[int, tuple[str, bool]]) -> 
 
 
 def read_parameters(path: Path) -> dict[str, object]:
-    """Read values by parameter name from a YAML file; ParameterError if it is missing or not such a mapping."""
+    """Read values by parameter name from a YAML file; raise ParameterError if it is missing or holds no mapping."""
     data = read_yaml(path, "parameters")
     if data is None:
         return {}

@@ -70,7 +70,7 @@ def static_names(name: str) -> list[str]:
 
 def normalised_svg(svg: bytes) -> bytes:
     """
-    Return an SVG drawing with a fixed id instead of a random one, and coordinates of hundredths of a pixel.
+    Return an SVG drawing with a fixed id instead of a random one, and coordinates cut to hundredths of a pixel.
 
     Equal figures thus give equal files, half as large as Plotly's.
     """
@@ -82,7 +82,7 @@ def normalised_svg(svg: bytes) -> bytes:
 
 
 def _reused(svg: bytes) -> bytes:
-    """Define a symbol that marks many points once, and place it for each point."""
+    """Define each symbol that marks ten or more points once, and refer to it at every point."""
     many = [mark for mark, n in Counter(found[1:] for found in POINT.findall(svg)).items() if n > 9]
     if not many:
         return svg

@@ -96,7 +96,8 @@ class Source:
 
 def source_of(page: str, notebook: NotebookNode, runs: list[dict], origin: dict) -> Source:
     """
-    Return the source of a page's numbers: its runs, or else the published data that its notebook reads, or simulations.
+    Return the source of a page's numbers: its runs; without runs, the published data that its notebook reads; without
+    both, a few words on its kind of page, such as "Simulated".
 
     `origin` is the result of `runs.origin`.
     """

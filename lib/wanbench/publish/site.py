@@ -6,7 +6,7 @@ import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.metadata import distributions
 from importlib.resources import files
@@ -25,9 +25,10 @@ from wanbench.methods.claims.ledger import NOT_REPRODUCED
 from wanbench.runs import origin
 
 from .execute import execute
+from .jobs import Job, declared
 from .notebooks import CHECK, INTRODUCTION, LEDGER, kind, notebook_paths, read_notebook
 from .page import Page, make_page, templates, versions
-from .parameters import check_notebook, declared_parameters, file_hashes
+from .parameters import check_notebook, file_hashes
 from .pictures import Renderer, browser
 from .search import write_search_index
 
@@ -70,8 +71,8 @@ def library_hash(strict: bool) -> str:
 
 
 def _campaign(notebook: Path, given: dict) -> str | None:
-    declared = declared_parameters(read_notebook(notebook), notebook.name).get("campaign")
-    return given.get("campaign", declared.default) if declared else None
+    parameter = declared(notebook).get("campaign")
+    return given.get("campaign", parameter.default) if parameter else None
 
 
 def _results(top: Path, page: str, campaign: str | None) -> list[Path]:
@@ -194,9 +195,9 @@ class Site:
             "contradicted": contradicted(self.findings),
             "checks": [one for one in shown if one.kind == CHECK],
             "answers": {one.name: _answers(self.findings / one.name) for one in shown},
-            "findings": Markup(findings.html_table(found.drop(checks.index))),
+            "findings": Markup(findings.html_table(found.drop(checks.index))),  # nosec B704  # escaped there
             "n_findings": len(found) - len(checks),
-            "check_findings": Markup(findings.html_table(checks)),
+            "check_findings": Markup(findings.html_table(checks)),  # nosec B704  # escaped there
             "documentation": (self.folder / "docs" / "index.html").exists(),
             "versions": versions()[:2],
             "commit": made_from["git_commit"],
@@ -214,12 +215,14 @@ class Site:
         return pd.concat(tables, ignore_index=True)
 
     def link_pages(self, shown: list[Record]) -> None:
-        """Write links to the page before and the page after into each page."""
+        """Write links to the previous and the next page into each page."""
         for before, one, after in zip([None, *shown], shown, [*shown[1:], None], strict=False):
             links = [(before, "prev", "← {}"), (after, "next", "{} →")]
             template = '<a rel="{}" href="{}.html">{}</a>'
             html = [
-                Markup(template).format(rel, page.name, text.format(page.title)) for page, rel, text in links if page
+                Markup(template).format(rel, page.name, text.format(page.title))  # nosec B704  # a literal
+                for page, rel, text in links
+                if page  # nosec B704
             ]
             path = self.folder / f"{one.name}.html"
             before_it, nav, rest = path.read_text("utf-8").partition(
@@ -279,24 +282,6 @@ def contradicted(folder: Path) -> list[dict[str, str]]:
 
 def _answers(folder: Path) -> list[findings.Finding]:
     return [finding for finding in findings.read_all(folder) if finding.answer]
-
-
-@dataclass(frozen=True)
-class Job:
-    """
-    A notebook to publish with parameters.
-
-    `given` holds values by parameter name; error messages call their origin `source`. `replay_reason` is the reason why
-    the page shows the committed recording; None if it does not. `remark` is a sentence for the top of the page.
-    `made_from` is the hash of the page's sources; "" if `publish` is to compute it once the page is made.
-    """
-
-    notebook: Path
-    given: Mapping[str, object] = field(default_factory=dict)
-    source: str = ""
-    replay_reason: str | None = None
-    remark: str | None = None
-    made_from: str = ""
 
 
 def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, again: bool = True) -> list[Record]:

@@ -1,4 +1,4 @@
-"""Copy a finished run to a folder that an archive takes, with its metadata as an RO-Crate."""
+"""Copy a finished run to a folder for an archive, with its metadata as an RO-Crate."""
 
 import mimetypes
 import shutil
@@ -24,10 +24,8 @@ def deposit(folder: Path | str, target: Path | str, licence: str = LICENCE) -> P
 
     The metadata give each file's size and SHA-256; each copy is compared with the run's manifest.
 
-    licence: Address of the licence under which the data may be used.
-
-    Raises ParameterError: the run is not finished, `target` exists, or `licence` is not an address.
-    Raises RawDataError: a file differs from the manifest.
+    `licence` is the address of the licence under which the data may be used. Raise ParameterError if the run is not
+    finished, `target` exists, or `licence` is not an address; raise RawDataError if a file differs from the manifest.
     """
     run, target = Run.open(folder), Path(target)
     if not run.finished:

@@ -87,7 +87,8 @@ def sha256(path: Path) -> str:
 
 def inside(folder: Path, path: object, source: Path, line_number: int | None) -> str:
     """
-    Return `path`; raise RawDataError, for this line of `source`, unless `path` is relative and inside the run folder.
+    Return `path` if it is relative and inside the run folder; otherwise raise RawDataError, which names the line
+    `line_number` of the file `source`.
     """
     valid = isinstance(path, str) and path and not re.search(r"[\\\0\ud800-\udfff]", path)
     valid = valid and not PurePosixPath(path).is_absolute() and ".." not in PurePosixPath(path).parts

@@ -45,7 +45,7 @@ class Run:
     @classmethod
     def open(cls, folder: str | Path | Run) -> Run:
         """
-        Read the journal, and the manifest if there is one; a run that is open already is returned.
+        Read the journal, and the manifest if there is one; a `Run` is returned unchanged.
 
         Raise ParameterError if the folder has no journal and so is not a run folder. Raise RawDataError if the journal
         or the manifest is damaged, has another schema version, or was changed after the run had finished.
@@ -310,8 +310,8 @@ def _manifest(folder):
 
 def overlaps(run: Run) -> pd.DataFrame:
     """
-    List pairs of tests that used the same region at the same time. No pair is allowed, as the two tests would share the
-    region's network.
+    List pairs of tests that used the same region at the same time. A valid run has none, because two such tests share
+    the region's network.
 
     Start and end come from the journal; an interrupted attempt counts until the last event of its session. The columns
     are region, test_id, attempt, other_test_id, other_attempt and overlap_s.

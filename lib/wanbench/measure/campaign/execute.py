@@ -17,11 +17,12 @@ from pathlib import Path
 
 from wanbench.checks import check_number
 from wanbench.errors import LabError, ParameterError, WanbenchError
-from wanbench.formatting import duration
 from wanbench.measure.labs.base import Lab
 from wanbench.measure.plan import Plan, Test, rounds
 from wanbench.runs import Run, RunWriter, claim
 from wanbench.runs.journal import now_utc
+
+from .progress import Progress
 
 _THREADS_END_S = 15.0
 _OF_SESSION = re.compile(r"counters(?:\.(\d+))?\.json|session-(\d+)\b")
@@ -381,42 +382,3 @@ def _reason(error):
     if isinstance(error, SystemExit) and error.code in (128 + signal.SIGTERM, 128 + signal.SIGHUP):
         return signal.Signals(error.code - 128).name
     return f"{type(error).__name__}: {error}"
-
-
-_MIN_PAUSE_S = 10.0
-_MAX_PAUSE_S = 60.0
-
-
-class Progress:
-    """
-    Print to stderr how many tests are done, failed and left, and the expected time left.
-
-    A line is printed after each tenth of the tests, but not within 10 s of the last line; whenever a test ends more
-    than 60 s after the last line; and at the end.
-    """
-
-    def __init__(self, total: int, *, done: int = 0, failed: int = 0):
-        self.total, self.done, self.failed, self.left_s = total, done, failed, None
-        self._printed_at, self._n_printed = time.monotonic(), done + failed
-
-    def text(self) -> str:
-        """Return the line to print: tests done, failed and left, and the expected time left."""
-        left = self.total - self.done - self.failed
-        time_left = "" if self.left_s is None or not left else f", about {duration(self.left_s)} left"
-        return f"{self.done} of {self.total} tests done, {self.failed} failed, {left} left{time_left}"
-
-    def update(self, *, done: int, failed: int, left_s: float | None) -> None:
-        """Print a line if one is due; `left_s` is the expected time left."""
-        self.done, self.failed, self.left_s = done, failed, left_s
-        is_tenth = done + failed >= self._n_printed + max(self.total / 10, 1)
-        if time.monotonic() - self._printed_at >= (_MIN_PAUSE_S if is_tenth else _MAX_PAUSE_S):
-            self._print()
-
-    def close(self) -> None:
-        """Print the final numbers, unless the last line already has them."""
-        if self.done + self.failed != self._n_printed:
-            self._print()
-
-    def _print(self):
-        self._printed_at, self._n_printed = time.monotonic(), self.done + self.failed
-        print(self.text(), file=sys.stderr, flush=True)

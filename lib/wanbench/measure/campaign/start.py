@@ -1,4 +1,4 @@
-"""`run`, which notebooks call: measure a plan on a lab, or open the committed recording of the same plan."""
+"""Measure a plan on a lab, or open the committed recording of the same plan: `run`, which notebooks call."""
 
 import dataclasses
 import fcntl
@@ -140,7 +140,7 @@ def _lab(kind, *arguments, **options):
 def recording(plan: Plan, campaign: str, links: Mapping[tuple[str, str], LinkSettings]) -> Run:
     """
     Return the newest finished run under `data/samples` that has the plan's tests and experiments, and these links.
-    ParameterError if there is none.
+    Raise ParameterError if there is none.
     """
     folder = samples_folder()
     runs = [run for run in find(folder, campaign) if run.finished]
@@ -164,7 +164,10 @@ NEWER = {"ip_version": 4}  # and settings that experiments have since, with the 
 
 def _is_asked_for(recorded, wanted):
     """
-    Tell whether recorded settings equal the wanted ones; a setting that was not recorded must be None or as in `NEWER`.
+    Return whether recorded settings equal the wanted ones.
+
+    A recorded setting that experiments no longer have must be as in `FORMER`; one that they did not have then must be
+    wanted as in `NEWER`, or as None.
     """
     if isinstance(recorded, dict) and isinstance(wanted, dict):
         wanted = {name: FORMER[name] for name in FORMER.keys() & recorded.keys()} | wanted
@@ -176,7 +179,7 @@ def _is_asked_for(recorded, wanted):
 
 
 def _has_links(run, links):
-    """Tell whether a run was made with these link settings; where `queue_bytes` is None, any queue size fits."""
+    """Return whether a run was made with these link settings; where `queue_bytes` is None, any queue size fits."""
     recorded = {(link.get("from_region"), link.get("to_region")): link for link in run.links()}
     return recorded.keys() == links.keys() and all(
         recorded[pair].get(name) == value

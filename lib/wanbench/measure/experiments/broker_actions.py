@@ -10,7 +10,7 @@ from wanbench.errors import ParameterError
 
 from .base import bounded, check_declared, one_of
 from .broker_actions_session import ActionsSession
-from .session import Concurrent
+from .concurrent_session import Concurrent
 
 RESTARTS = ("restart", "kill")
 PASSING = ("slow", "link")
@@ -39,10 +39,10 @@ class BrokerAction:
         replica of every partition that it leads or is the preferred leader of, and the first in-sync replica leads. The
         broker remains a follower, and producers with acks "all" still wait for it. "restore": replicas return to the
         order they had before the broker's latest "demote" or "skew". If no broker is given, they return to their
-        original order, which also undoes demotions by a concurrent `Detection`. "skew": the broker leads every
-        partition that it replicates. "rebalance": all brokers lead equally many partitions of each topic.
+        original order, which also undoes demotions by an experiment that runs at the same time. "skew": the broker
+        leads every partition that it replicates. "rebalance": all brokers lead equally many partitions of each topic.
     node_id : int or None
-        The broker; None with "rebalance", with a "restore" of all brokers, and in a rolling schedule.
+        The broker; None with "rebalance", with a "restore" of all brokers, and in a schedule that is `rolling`.
     at_s : float
         Time of the action, in s after the load starts to send or, in a rolling schedule, after the broker's turn
         begins.

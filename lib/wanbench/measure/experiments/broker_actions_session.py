@@ -16,7 +16,8 @@ from wanbench.measure.kafka.leadership import leaders, under_replicated
 
 from .base import ExperimentError, cluster_of, links_of
 from .broker_control import BrokerControl
-from .session import ConcurrentSession, Program, as_json
+from .concurrent_session import ConcurrentSession
+from .session import Program, as_json
 
 READY_S = 120.0  # timeout for a healthy cluster at the start
 LONGEST_S = 86_400.0
@@ -185,7 +186,7 @@ class ActionsSession(ConcurrentSession):
 
 class ClusterView:
     """
-    The latest output of a watcher of all topics, and the time since which the cluster has been healthy.
+    The latest output of a watcher (the program `watch`) of all topics, and since when the cluster has been healthy.
 
     The cluster is healthy if all brokers in `nodes` are present and no partition of any topic is under-replicated or
     without a leader. `look` reads new output.
@@ -215,9 +216,9 @@ class ClusterView:
 
     def healthy_since(self, after_s: float) -> float | None:
         """
-        Return the Unix time of the first sample from `after_s` on since which the cluster has always been healthy.
+        Return the Unix time of the first sample at or after `after_s` if the cluster has been healthy ever since.
 
-        Return None if the cluster is not healthy now, or has been healthy for less than `HOLDS_S`.
+        Samples before the latest unhealthy one do not count. Return None if this time is less than `HOLDS_S` ago.
         """
         times = self._healthy_at_s
         first = next(iter(times[bisect_left(times, after_s) :]), None)

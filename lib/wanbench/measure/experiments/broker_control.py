@@ -1,4 +1,4 @@
-"""Restart, slow, resize and reorder brokers, and undo all of it."""
+"""Restart, slow and resize brokers, change their links and what they lead, and undo all of it."""
 
 import json
 import time

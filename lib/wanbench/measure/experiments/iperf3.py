@@ -31,7 +31,7 @@ _MARGIN_S = 30.0  # added to the transfer's duration for control messages on a b
 @dataclass(frozen=True)
 class Iperf3:
     """
-    Throughput from `source` (client) to `target` (server), or from `target` to `source` with `reverse`.
+    Measure throughput from `source` (client) to `target` (server), or from `target` to `source` with `reverse`.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Iperf3:
         Lowest port. Each attempt at a test uses a different port from this one on, so that a server left by a failed
         test does not disturb the next test.
     ip_version : int
-        4 or 6: which addresses of the hosts to use. Table transfers has it for each test.
+        4 or 6: which addresses of the hosts to use. Table `transfers` has a column of this name.
 
     Examples
     --------

@@ -3,7 +3,6 @@
 import json
 import re
 import time
-from collections import Counter, defaultdict
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -17,8 +16,9 @@ from wanbench.runs import RawFile
 from wanbench.runs.journal import now_utc
 
 from .base import ExperimentError, cluster_of
+from .kafka_fault_health import Health, compact_samples, group_samples
 from .sampling import ProcessorUse
-from .session import Program, Session, as_json, client_command
+from .session import Program, Session, client_command
 
 CONTROLLER, CONSUMERS = "controller", "consumers"
 """
@@ -42,7 +42,7 @@ _SECONDS = len("2026-11-22T09:52:29")
 
 
 class FaultSession(Session):
-    """An episode of `settings` (a KafkaFault) on the lab of `source`."""
+    """Run one episode, as `settings` (a KafkaFault) describe it, on the lab of `source`."""
 
     def __init__(self, settings, source: Host, folder: Path, stem: str):
         super().__init__(settings, folder, stem)
@@ -56,7 +56,7 @@ class FaultSession(Session):
         self._incomplete: list[str] = []
         self._sampled: list[RawFile] = []
         self._logs: dict[int, Program] = {}
-        self._done_damage = self._health = None
+        self._done_damage = self._fault = self._health = None
 
     def _measure(self) -> None:
         with ExitStack() as stack:
@@ -152,7 +152,7 @@ class FaultSession(Session):
         settings, begun_s = self.settings, time.monotonic()
         self._regions = self._target_regions()
         nodes = [row["node_id"] for row in self._ask("cluster")["brokers"] if row["rack"] in self._regions]
-        fault = settings.on(self.host, self._regions, nodes)
+        self._fault = fault = settings.on(self.host, self._regions, nodes)
         self._pause(settings.before_s - (time.monotonic() - begun_s))
         try:
             self._note("fault_at_s")
@@ -173,7 +173,7 @@ class FaultSession(Session):
 
     def _last(self) -> None:
         """Let the fault last."""
-        self._pause(self.settings.fault_s)
+        self._fault.last(self.settings.fault_s, self._pause)
 
     def _target_regions(self) -> list[str]:
         if self._at == [CONSUMERS]:
@@ -350,164 +350,3 @@ class FaultSession(Session):
 
     def _note(self, name: str) -> None:
         self._times[name] = time.time()
-
-
-class Health:
-    """
-    The current state of partitions, group and traffic, from the output of clients and watchers.
-
-    `replicas` lists the replicas of each partition, the preferred leader first. `look` reads new output. `sending` are
-    the producers that send; `answered` has the time of the last answer to each producer, by producer and partition.
-    """
-
-    def __init__(self, programs: list[Program], replicas: list[list[int]]):
-        self.programs, self.replicas = programs, replicas
-        self._views: dict[int, tuple[float, list | None]] = {}
-        self._assigned = defaultdict(set, {p.number: set() for p in programs if p.role == "consumer"})
-        self._assigned_at_s = 0.0
-        self.answered: dict[tuple[int, int], float] = {}
-        self._received: dict[int, float] = {}
-        self.sending: set[int] = set()
-        self._positions: dict[int, dict[str, int]] = {}
-
-    def look(self) -> None:
-        """Read new output of the programs; raise ExperimentError if one has failed."""
-        for program in self.programs:
-            for line in program.new_lines():
-                if program.role == "watch":
-                    if "group" not in line:
-                        topics = line.get("topics")
-                        self._views[program.number] = line["at_s"], topics[0]["partitions"] if topics else None
-                elif isinstance(line, list):
-                    self._add_event(program, line)
-                elif program.role == "producer" and "start_ns" in line:
-                    self.sending.add(program.number)
-                elif program.role == "consumer" and "positions" in line:
-                    self._positions[program.number] = line["positions"]
-
-    def awaited(self) -> list[str]:
-        """Return sentences on what still prevents the episode from beginning; the list is empty if it can begin."""
-        of_role = {role: [p for p in self.programs if p.role == role] for role in ("producer", "consumer", "watch")}
-        idle = [program for program in of_role["producer"] if program.number not in self.sending]
-        sentences = [f"{program} has not begun to send" for program in idle]
-        if self.group_since() is None:
-            held = ", ".join(f"{program} {sorted(self._assigned[program.number])}" for program in of_role["consumer"])
-            sentences.append(
-                f"not each of {len(self.replicas)} partitions is assigned to one consumer: {held or 'no consumers'}"
-            )
-        if self.in_sync_since(0.0) is None:
-            views = [(program, self._views.get(program.number, (0.0, None))[1]) for program in of_role["watch"]]
-            seen = ", ".join(f"{program} {[p['isr'] for p in seen] if seen else 'nothing'}" for program, seen in views)
-            sentences.append(f"not every watcher sees all replicas in sync: {seen or 'no watchers'}")
-        return sentences
-
-    def group_since(self) -> float | None:
-        """
-        Return the Unix time since which members of the group hold all partitions and no member is idle that could hold
-        one; return None if this is not so now.
-        """
-        held = [number for numbers in self._assigned.values() for number in numbers]
-        complete = sorted(held) == list(range(len(self.replicas)))
-        idle = sum(not numbers for numbers in self._assigned.values())
-        spare = max(0, len(self._assigned) - len(self.replicas))
-        return self._assigned_at_s if complete and idle <= spare else None
-
-    def in_sync_since(self, after_s: float) -> float | None:
-        """
-        Return the Unix time of the newest sample if every watcher's latest sample shows all replicas in sync.
-
-        Return None otherwise, or if one of these samples was taken before `after_s`.
-        """
-        return self._all_see(after_s, lambda isr, leader, replicas: set(isr) == set(replicas))
-
-    def led_as_preferred_since(self, after_s: float) -> float | None:
-        """Return the time of `in_sync_since` if preferred leaders lead all partitions; return None otherwise."""
-        return self._all_see(after_s, lambda isr, leader, replicas: leader == replicas[0])
-
-    def flows(self, after_s: float) -> bool:
-        """
-        Return whether, since `after_s`, every partition has answered each producer and delivered a record to a
-        consumer.
-        """
-        partitions = range(len(self.replicas))
-        answered = [self.answered.get((producer, number), 0) for producer in self.sending for number in partitions]
-        return all(at_s > after_s for at_s in (*answered, *(self._received.get(number, 0) for number in partitions)))
-
-    def unread(self, ends: dict[str, int]) -> list[int]:
-        """Return the partitions that no consumer has read to the end, according to the consumers' last reports."""
-        read = {n: max(of.get(n, 0) for of in (*self._positions.values(), {})) for n in ends}
-        return sorted(int(number) for number, end in ends.items() if read[number] < end)
-
-    def region_of_most(self) -> str:
-        """Return the region whose consumers hold the most partitions; the first one in a tie."""
-        held: Counter = Counter()
-        for program in self.programs:
-            if program.role == "consumer":
-                held[program.host.region] += len(self._assigned[program.number])
-        return max(held, key=held.get)
-
-    def _all_see(self, after_s, holds) -> float | None:
-        views = [self._views.get(p.number, (0.0, None)) for p in self.programs if p.role == "watch"]
-        for at_s, seen in views:
-            if at_s < after_s or seen is None or len(seen) != len(self.replicas):
-                return None
-            if not all(holds(p["isr"], p["leader"], own) for p, own in zip(seen, self.replicas, strict=True)):
-                return None
-        return max((at_s for at_s, _ in views), default=None)
-
-    def _add_event(self, program, line):
-        if program.role == "producer":
-            if line[0] == "acknowledged":
-                self.answered[program.number, line[3]] = program.unix_s(line[2])
-        elif line[0] == "received":
-            self._received[line[3]] = program.unix_s(line[5])
-        elif line[0] in ("assigned", "revoked", "lost"):
-            at_s, numbers = program.unix_s(line[1]), set(line[2])
-            held = self._assigned[program.number]
-            self._assigned[program.number] = held | numbers if line[0] == "assigned" else held - numbers
-            self._assigned_at_s = max(self._assigned_at_s, at_s)
-
-
-def compact_samples(printed: bytes) -> bytes:
-    """
-    Compact a watcher's output to [at_s, took_s, node_id, state] per sample.
-
-    The state is the [leader, in-sync replicas] of each partition in order, or null if unchanged; a failed sample
-    becomes [at_s, took_s, kind, message].
-    """
-    lines, before = [], None
-    for sample in _samples(printed):
-        if "group" not in sample:
-            line = [round(sample["at_s"], 6), sample["took_s"], *_error(sample)]
-            if "error" not in sample:
-                topics = sample["topics"]
-                state = [[p["leader"], p["isr"]] for p in topics[0]["partitions"]] if topics else []
-                line += [sample["node_id"], None if state == before else state]
-                before = state
-            lines.append(line)
-    return b"".join(map(as_json, lines))
-
-
-def group_samples(printed: bytes) -> bytes:
-    """
-    Compact a watcher's samples of a group to [at_s, group, state, [[consumer, number of partitions] ...]].
-
-    A failed sample becomes [at_s, group, kind, message]. The number of a consumer is the end of its client.id.
-    """
-    lines = []
-    for sample in _samples(printed):
-        if "group" in sample:
-            line = [round(sample["at_s"], 6), sample["group"], *_error(sample)]
-            if "error" not in sample:
-                members = [(member["client_id"], len(member["partitions"])) for member in sample["members"]]
-                line += [sample["state"], sorted([int(name.rpartition("-")[2]), n] for name, n in members)]
-            lines.append(line)
-    return b"".join(map(as_json, lines))
-
-
-def _samples(printed: bytes) -> list[dict]:
-    return [json.loads(line) for line in printed[: printed.rfind(b"\n") + 1].splitlines()]
-
-
-def _error(sample: dict) -> list[str]:
-    return [sample["error"]["kind"], sample["error"]["message"][:200]] if "error" in sample else []

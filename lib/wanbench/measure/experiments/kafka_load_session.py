@@ -1,195 +1,20 @@
 """Run one load by Kafka's performance tools: topics, tools with time-stamped output, batch counts and raw files."""
 
 import json
-import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from wanbench.errors import ClusterError, CommandError, LabError
 from wanbench.measure.kafka.programs import count_batches as batch_counter
-from wanbench.measure.kafka.programs import line_times
-from wanbench.measure.labs.base import Completed, Host
+from wanbench.measure.labs.base import Host
 from wanbench.measure.labs.programs import program_command
-from wanbench.runs import RawFile, write_raw
 
-from .base import ended_with, keep, last_line
-from .load_settings import put_records, rack_of
+from .base import ended_with, last_line
+from .kafka_tools import CONSUMER, PRODUCER, Tool, consumer_arguments, producer_arguments, recorders, stop_all, topic_of
+from .load_settings import put_records
 from .session import ClientSession, as_json
-
-
-class Tool:
-    """
-    A tool running on a host; `recorder` is the command that time-stamps its output (see `recorders`).
-
-    Its raw files are <stem>.<what>.txt and so on; `what` is, for example, "producer-0".
-    """
-
-    def __init__(self, host: Host, recorder: Sequence[str], command: Sequence[str], stem: str, what: str):
-        self.host, self.stem, self.what = host, stem, what
-        self._times = f"{host.scratch}/{stem}.{what}.lines"
-        self.process = host.start([*recorder, self._times, *command])
-        self.done: Completed | None = None
-        self._arrivals: list[float] | None = None
-
-    def __str__(self) -> str:
-        return f"{self.what} on {self.host.name}"
-
-    def wait(self, timeout_s: float) -> Completed:
-        """Wait for the tool's end; raise CommandError after `timeout_s`."""
-        self.done = self.process.wait(timeout_s)
-        return self.done
-
-    def so_far(self) -> Completed:
-        """Return the output so far."""
-        return self.done or self.process.so_far()
-
-    def stop(self) -> Completed:
-        """Stop the tool if it still runs; return its output."""
-        if self.done is None:
-            self.done = self.process.stop()
-        return self.done
-
-    def arrivals(self) -> list[float]:
-        """
-        Return the Unix times of the tool's start and of each line; the list is empty if their file cannot be fetched.
-        """
-        if self._arrivals is None:
-            self._arrivals = []
-            with tempfile.TemporaryDirectory() as folder, suppress(LabError, OSError, ValueError):
-                copy = Path(folder, "lines")
-                self.host.get(self._times, copy)
-                self._arrivals = [float(line) for line in copy.read_text().splitlines()]
-        return self._arrivals
-
-    def line_times(self) -> list[tuple[float, bytes]]:
-        """Stop the tool, and return (Unix time, line) for each line of its output."""
-        return list(zip(self.arrivals()[1:], lines(self.stop().stdout), strict=False))
-
-    def keep(self, folder: Path, experiment: str) -> list[RawFile]:
-        """
-        Keep the complete output as <stem>.<what>.txt, its stderr, and the times of its lines as
-        <stem>.<what>.lines.json.
-
-        The times file holds `started_at_s`, and in `lines` the time of each output line.
-        """
-        done = self.stop()
-        files = keep(folder, experiment, f"{self.stem}.{self.what}", "txt", done)
-        if times := self.arrivals():
-            content = {"started_at_s": times[0], "lines": times[1 : len(lines(done.stdout)) + 1]}
-            text = json.dumps(content).encode() + b"\n"
-            ends = {"started_at_utc": done.started_at_utc, "ended_at_utc": done.ended_at_utc}
-            files.append(write_raw(folder, experiment, f"{self.stem}.{self.what}.lines.json", text, **ends))
-        return files
-
-
-def recorders(hosts: Iterable[Host]) -> dict[str, list[str]]:
-    """Put the program that time-stamps output on hosts; return the command that runs it, by host name."""
-    return {host.name: program_command(host, Path(line_times.__file__)) for host in hosts}
-
-
-def lines(printed: bytes) -> list[bytes]:
-    r"""
-    Split output into lines, one for each time in lines.json; the last may be incomplete.
-
-    >>> lines(b"one\r\ntwo\nthr")
-    [b'one\r', b'two', b'thr']
-    """
-    parts = printed.split(b"\n")
-    return parts if parts[-1] else parts[:-1]
-
-
-def stop_all(tools: Iterable[Tool]) -> None:
-    """Stop all tools concurrently."""
-    tools = list(tools)
-    if tools:
-        with ThreadPoolExecutor(len(tools)) as pool:
-            list(pool.map(Tool.stop, tools))
-
-
-PRODUCER = "org.apache.kafka.tools.ProducerPerformance"
-CONSUMER = "org.apache.kafka.tools.ConsumerPerformance"
-CONSUMER_OPTIONS = {"receive.buffer.bytes": "--socket-buffer-size", "max.partition.fetch.bytes": "--fetch-size"}
-"""Consumer settings that the tool accepts only as options; it overrides values that are given in any other way."""
-
-
-def producer_arguments(
-    load, *, bootstrap: str, topic: str, number: int, payload: str | None, client_file: str | None
-) -> list[str]:
-    """
-    Return the arguments of the producer tool; `payload` is the file of records on its host, or None for random letters.
-    """
-    rate = load.target_records_per_s
-    arguments = ["--num-records", str(load.records_to_send)]
-    arguments += ["--throughput", "-1" if rate is None else f"{rate:.15g}"]
-    arguments += ["--record-size", str(load.record_bytes)] if payload is None else ["--payload-file", payload]
-    arguments += ["--warmup-records", str(load.records_to_warm)] if load.records_to_warm else []
-    settings = {
-        "client.id": f"load-producer-{number}",
-        "acks": load.acks,
-        "batch.size": load.batch_bytes,
-        "linger.ms": f"{load.linger_ms:g}",
-        "compression.type": load.compression,
-        "buffer.memory": load.buffer_bytes,
-        "max.in.flight.requests.per.connection": load.max_in_flight,
-    }
-    if load.idempotence is not None:
-        settings["enable.idempotence"] = str(load.idempotence).lower()
-    common = _common_arguments(load, bootstrap, topic, client_file)
-    return [*common, *arguments, "--command-property", *assigned(settings), *assigned(dict(load.producer_settings))]
-
-
-def _common_arguments(load, bootstrap: str, topic: str, client_file: str | None) -> list[str]:
-    arguments = ["--bootstrap-server", bootstrap, "--topic", topic]
-    arguments += ["--reporting-interval", str(round(load.reporting_interval_s * 1000))]
-    arguments += ["--print-metrics"] if load.print_metrics else []
-    return arguments + (["--command-config", client_file] if client_file else [])
-
-
-def consumer_arguments(
-    load, *, bootstrap: str, topic: str, group: str, number: int, client_file: str | None, region: str = ""
-) -> list[str]:
-    """
-    Return the arguments of the consumer tool, which ends after the topic's records, or when no record arrives for a
-    while.
-    """
-    arguments = [*_common_arguments(load, bootstrap, topic, client_file), "--group", group]
-    arguments += ["--num-records", str(load.records_of_topic(int(topic.rpartition("-")[2])))]
-    arguments += ["--timeout", str(round(load.consumer_timeout_s * 1000))]
-    arguments += ["--show-detailed-stats"] if load.consumer_windows else []
-    settings = {"client.id": f"load-consumer-{number}", **dict(load.consumer_settings)}
-    if rack := rack_of(load.client_rack, region):
-        settings["client.rack"] = rack
-    for name, option in CONSUMER_OPTIONS.items():
-        if name in settings:
-            arguments.append(f"{option}={settings.pop(name)}")
-    for setting in assigned(settings):
-        arguments += ["--command-property", setting]
-    return arguments
-
-
-def assigned(settings: Mapping[str, object]) -> list[str]:
-    """
-    Return settings as "name=value", the tools' notation.
-
-    >>> assigned({"acks": "all", "batch.size": 16384})
-    ['acks=all', 'batch.size=16384']
-    """
-    return [f"{name}={value}" for name, value in settings.items()]
-
-
-def topic_name(stem: str, number: int) -> str:
-    """
-    Return the name of one of a load's topics, from the stem of its raw files.
-
-    >>> topic_name("0001-eu-us.1", 0)
-    'load-0001-eu-us.1-0'
-    """
-    return f"load-{stem}-{number}"
-
 
 TOO_FEW = b"Exiting before consuming"  # part of the consumer tool's message when it times out without records
 _NO_RECORDS = b"0 records sent, "
@@ -208,7 +33,7 @@ class LoadSession(ClientSession):
         super().__init__(load, *where)
         producers, consumers = self.producer_hosts, self.consumer_hosts
         self.asker = [*producers, *consumers][0]
-        self.topics = [topic_name(self.stem, number) for number in range(load.topics)]
+        self.topics = [topic_of(self.stem, number) for number in range(load.topics)]
         self.producer_hosts = [producers[n % len(producers)] for n in range(load.producers)]
         self.consumer_hosts = [consumers[n % len(consumers)] for n in range(load.n_consumers)]
         self.missing: list[str] = []
@@ -260,12 +85,8 @@ class LoadSession(ClientSession):
         unique = uuid.uuid4().hex[:8]
         for number, host in enumerate(self.consumer_hosts):
             group, topic = self._group(number)
-            options = {
-                "topic": topic,
-                "group": f"{topic}-group-{group}-{unique}",
-                "number": number,
-                "region": host.region,
-            }
+            options = {"topic": topic, "number": number, "region": host.region}
+            options["group"] = f"{topic}-group-{group}-{unique}"
             self.consumers.append(start(host, CONSUMER, f"consumer-{group}-{number}", consumer_arguments, **options))
 
     def _topic(self, producer: int) -> str:
@@ -438,7 +259,7 @@ def count_batches(cluster, asker: Host, topics: Sequence[str], timestamps: str) 
     The counts hold `rows` of [broker, topic, partition, second, batches, records, bytes]; `cut_bytes`, the size of
     incomplete batches; `without_leader`, the partitions that could not be counted; `replicas`, rows of [topic,
     partition, leader, replicas, in-sync replicas]; and `regions`, pairs of [broker, region]. If the logs cannot be
-    reached, they hold only `left_out`, the reason.
+    reached, they hold only `left_out`, the reason. Requests about the topics are sent from the host `asker`.
     """
     try:
         described = [

@@ -40,7 +40,7 @@ class Ping:
     wait_s : float
         Timeout if no reply arrives at all. (After at least one reply, ping waits for two round trips.)
     ip_version : int
-        4 or 6: which addresses of the hosts to use. In table echoes, `target` shows it.
+        4 or 6: which addresses of the hosts to use. The column `target` of table `echoes` shows such an address.
 
     Examples
     --------

@@ -72,7 +72,7 @@ def from_environment(parameter: str, variable: str) -> Secret:
 
 def may_hold_secret(name: str) -> bool:
     """
-    Tell whether a Kafka setting of this name may hold a secret.
+    Return whether a Kafka setting of this name may hold a secret.
 
     >>> [may_hold_secret(name) for name in ("sasl.jaas.config", "linger.ms", "ssl.keystore.key")]
     [True, False, True]

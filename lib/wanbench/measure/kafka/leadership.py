@@ -94,7 +94,10 @@ def current_order(view: Sequence[dict], order: Order) -> Order:
 
 
 def save_order(first: Order, view: Sequence[dict], order: Order) -> Order:
-    """Add to `first` the partitions in `order` that it lacks, as in `view`; return its entries for all these."""
+    """
+    Save the current replicas (in `view`) of the partitions of `order` in `first`, unless `first` has the partition;
+    return the entries of `first` for all partitions of `order`.
+    """
     return {
         topic: {n: first.setdefault(topic, {}).setdefault(n, replicas) for n, replicas in partitions.items()}
         for topic, partitions in current_order(view, order).items()

@@ -32,7 +32,7 @@ DEFAULTS = {
 
 
 class MirrorMaker(Node):
-    """MirrorMaker 2 as a process that starts, freezes, dies and leaves its log as a cluster's node does."""
+    """MirrorMaker 2, a process that is started, frozen, killed and logged like a node of a cluster."""
 
     @property
     def command(self) -> list[str]:

@@ -29,7 +29,7 @@ class Broker:
 
 @dataclass(frozen=True)
 class NodePlacement:
-    """The host of a node, and whether it is a broker, a controller or both."""
+    """The host of a node, and whether it is a broker, a controller, both, or neither (MirrorMaker)."""
 
     node_id: int
     host: Host

@@ -75,7 +75,7 @@ class Security:
     """
     The security settings of brokers and clients; this base class has neither encryption nor access control.
 
-    `protocols` is the protocol of each listener.
+    `protocols` maps each listener to its protocol.
     """
 
     kind, protocols = "plain", dict.fromkeys(LISTENERS, "PLAINTEXT")

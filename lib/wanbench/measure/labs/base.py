@@ -72,7 +72,7 @@ class Process(ABC):
 
     @abstractmethod
     def wait(self, timeout_s: float) -> Completed:
-        """Wait until the command has ended, and return its result; CommandError after `timeout_s`."""
+        """Wait until the command has ended, and return its result; raise CommandError after `timeout_s`."""
 
     def so_far(self) -> Completed | None:
         """Return the result if the command has ended, otherwise a result with the output so far."""
@@ -137,8 +137,8 @@ class Host(ABC):
     @abstractmethod
     def run(self, command: Sequence[str], *, timeout_s: float, ok: Sequence[int] | None = (0,)) -> Completed:
         """
-        Run a command to its end. CommandError if it does not end within `timeout_s` (it is then killed), or if its exit
-        status is not in `ok` (None allows all).
+        Run a command to its end. Raise CommandError if it does not end within `timeout_s` (it is then killed), or if
+        its exit status is not in `ok` (None allows all).
         """
 
     @abstractmethod
@@ -197,7 +197,7 @@ class Lab(ABC):
 
     def agree_to(self, plan, campaign: str, folder: Path | None = None) -> None:  # noqa: B027
         """
-        Show what the plan will cost and ask the user to agree; LabError if the user does not agree.
+        Show what the plan will cost and ask the user to agree; raise LabError if the user does not agree.
 
         Called before the lab is opened, with the part of the plan that is not measured yet. `folder` is the run folder,
         where earlier sessions recorded their costs; None if there is no run.
@@ -236,7 +236,7 @@ class Lab(ABC):
         return [host for hosts in self.hosts.values() for host in hosts]
 
     def host(self, region: str, number: int = 0) -> Host:
-        """Return the host of a region that has this number, counted from 0; KeyError if there is none."""
+        """Return the host of a region that has this number, counted from 0; raise KeyError if there is none."""
         try:
             return self.hosts[region][number]
         except (KeyError, IndexError):

@@ -389,7 +389,7 @@ def _settings(links, a, b) -> dict:
 
 
 def checked_regions(regions: Sequence[str]) -> tuple[str, ...]:
-    """Return the regions; ParameterError unless they are at most `MAX_COUNT` names, all different."""
+    """Return the regions; raise ParameterError unless they are at most `MAX_COUNT` names, all different."""
     if isinstance(regions, str) or not all(isinstance(region, str) and region for region in regions):
         raise ParameterError(f"regions is {regions!r}; allowed: a list of names.")
     if len(set(regions)) != len(regions):
@@ -402,7 +402,7 @@ def checked_regions(regions: Sequence[str]) -> tuple[str, ...]:
 def checked_links(
     links: Mapping[tuple[str, str], LinkSettings], regions: Sequence[str]
 ) -> dict[tuple[str, str], LinkSettings]:
-    """Return the links; ParameterError unless each joins two of the regions."""
+    """Return the links; raise ParameterError unless each joins two of the regions."""
     for pair, settings in links.items():
         if not isinstance(settings, LinkSettings):
             raise ParameterError(f"link {pair!r} is {settings!r}; allowed: LinkSettings.")

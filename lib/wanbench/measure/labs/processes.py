@@ -85,8 +85,9 @@ class EnteredProcess(PolledProcess):
     """
     A command that another program, such as nsenter, runs as its only child.
 
-    `entering` is that program with its arguments; it must make the command a session leader. LabError if that program
-    cannot be started. The command prints to unnamed files, so it never waits for a reader and leaves no file behind.
+    `entering` is that program with its arguments; it must make the command a session leader. Raise LabError if that
+    program cannot be started. The command prints to unnamed files, so it never waits for a reader and leaves no file
+    behind.
     """
 
     def __init__(self, command: Sequence[str], entering: Sequence[str]):
@@ -232,7 +233,7 @@ def failed_if_incomplete(completed: Completed, sizes: Sequence[int], disk_is_ful
 
 
 def _is_full(file):
-    """Tell whether the disk that holds a file has less than 64 KiB left for this user."""
+    """Return whether the disk that holds a file has less than 64 KiB left for this user."""
     disk = os.fstatvfs(file.fileno())
     free = disk.f_bavail if os.geteuid() else disk.f_bfree
     return disk.f_blocks > 0 and free * disk.f_frsize < 2**16

@@ -88,7 +88,7 @@ _hosts: WeakKeyDictionary[Host, _Host] = WeakKeyDictionary()
 def host_python(host: Host) -> HostPython:
     """
     Find a working Python on a host: `host.python` if it is set; otherwise the path of this process's Python, which
-    exists if the host is on this machine; otherwise python3. LabError if none of them works.
+    exists if the host is on this machine; otherwise python3. Raise LabError if none of them works.
     """
     remembered = _remembered(host)
     if remembered.python is None:
@@ -108,8 +108,8 @@ def module_command(host: Host, module: str, *arguments: str, needs: str = "kafka
     """
     Return the command that runs a module of `wanbench.measure.kafka` on a host; copy wanbench there if it is missing.
 
-    `needs` is the client library that the module imports: "kafka" (kafka-python) or "confluent_kafka". LabError if the
-    host has no Python, or its Python lacks the library.
+    `needs` is the client library that the module imports: "kafka" (kafka-python) or "confluent_kafka". Raise LabError
+    if the host has no Python, or its Python lacks the library.
     """
     python = host_python(host)
     if needs not in python.modules:
@@ -127,7 +127,7 @@ def program_command(host: Host, program: Path) -> list[str]:
     """
     Copy a program file to a host and return the command that runs it, without the program's arguments.
 
-    The program must import only the standard library. LabError if the host has no Python.
+    The program must import only the standard library. Raise LabError if the host has no Python.
     """
     python, remembered = host_python(host).executable, _remembered(host)
     target = f"{remembered.scratch}/{program.name}"

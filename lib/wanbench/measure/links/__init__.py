@@ -184,8 +184,8 @@ def read_schedule(path: str | Path) -> tuple[Step, ...]:
     Read a schedule, or the trace of a path, from a CSV file.
 
     Its columns are `at_s` and any of `delay_ms`, `loss` and `rate_bps`, with the meaning of `Step`; an empty cell means
-    unchanged. RawDataError: a column is unknown or missing, a cell is not a number in the range of `Step`, or the times
-    do not increase.
+    unchanged. Raise RawDataError if a column is unknown or missing, a cell is not a number in the range of `Step`, or
+    the times do not increase.
     """
     names, steps = [field.name for field in fields(Step)], []
     with open(path, newline="", encoding="utf-8", errors="replace") as file:

@@ -23,7 +23,9 @@ class Client:
         self._end, self._lock, self._ids, self._rest = end, threading.Lock(), itertools.count(1), b""
 
     def ask(self, verb: str, *, timeout_s: float = 30.0, **arguments):
-        """Send a request and return its result; LabError if the supervisor refuses, has ended, or does not answer."""
+        """
+        Send a request and return its result; raise LabError if the supervisor refuses, has ended, or does not answer.
+        """
         with self._lock:
             number = next(self._ids)
             request = f"\n{json.dumps({'id': number, 'verb': verb, **arguments})}\n"
@@ -75,7 +77,7 @@ class Server:
         return self._end.fileno()
 
     def ready(self) -> None:
-        """Read and answer pending requests; EOFError if the lab has closed the socket."""
+        """Read and answer pending requests; raise EOFError if the lab has closed the socket."""
         try:
             more = self._end.recv(1 << 20)
         except BlockingIOError:

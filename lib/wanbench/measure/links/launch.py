@@ -17,7 +17,9 @@ _RIGHTS = 1 << 12 | 1 << 21  # CAP_NET_ADMIN and CAP_SYS_ADMIN: capability.h
 
 
 def is_rootless() -> bool:
-    """Tell whether this process lacks the capabilities to make namespaces, so that it needs a user namespace first."""
+    """
+    Return whether this process lacks the capabilities to make namespaces, so that it needs a user namespace first.
+    """
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("CapEff:"):
             return int(line.split()[1], 16) & _RIGHTS != _RIGHTS
@@ -40,8 +42,8 @@ def unshare_arguments() -> list[str]:
 
 class SupervisorProcess:
     """
-    A running supervisor, which ends with this process; `client` sends requests to it. LabError if the supervisor does
-    not start.
+    A running supervisor, which ends with this process; `client` sends requests to it. Raise LabError if the supervisor
+    does not start.
     """
 
     def __init__(self):

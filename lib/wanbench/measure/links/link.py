@@ -1,6 +1,8 @@
 """
 Decide when a packet arrives over one direction of a pair, or whether it is dropped. This module does no input or
 output.
+
+A super-packet holds several TCP segments, which the kernel hands over in one piece (segmentation offload).
 """
 
 import math

@@ -119,7 +119,7 @@ def set_sysctls(values: Mapping[str, str]) -> dict[str, str]:
 
 def checked_sysctls(values: Mapping[str, str]) -> dict[str, str]:
     """
-    Return the sysctls with their values as text; ParameterError if a name does not begin with "net.".
+    Return the sysctls with their values as text; raise ParameterError if a name does not begin with "net.".
 
     >>> checked_sysctls({"net.ipv4.tcp_sack": 0})
     {'net.ipv4.tcp_sack': '0'}
@@ -135,7 +135,7 @@ def checked_sysctls(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def run_ip(commands: Iterable[str]) -> None:
-    """Run several `ip` commands in this namespace with one process; LabError with its message if one fails."""
+    """Run several `ip` commands in this namespace with one process; raise LabError with its message if one fails."""
     text = "".join(f"{command}\n" for command in commands)
     done = subprocess.run(["ip", "-batch", "-"], input=text.encode(), capture_output=True, check=False)
     if done.returncode:

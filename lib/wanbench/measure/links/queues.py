@@ -46,7 +46,7 @@ class CoDel:
 
     def acts(self, now: float, waited_s: float, bytes_behind: float) -> bool:
         """
-        Tell whether to drop or mark the packet at the head of the queue, which has waited for `waited_s` (RFC 8289,
+        Return whether to drop or mark the packet at the head of the queue, which has waited for `waited_s` (RFC 8289,
         section 5). `bytes_behind` is the number of bytes behind it.
         """
         if waited_s < self.target_s or bytes_behind <= FULL_PACKET_BYTES:

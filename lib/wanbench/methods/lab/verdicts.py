@@ -92,8 +92,8 @@ class Verdicts(RowsResult):
         Return a row per quantity, the worst first: the number of links within, outside and unknown, the limit, and the
         worst link.
 
-        The worst link has the largest error relative to the allowed error, and so has the worst of the quantities with
-        the same share of links outside.
+        Quantities are sorted by their share of links outside. The largest error, relative to the allowed error, decides
+        between equal shares, and which link is the worst.
         """
         rows = []
         for measured, group in self.rows.groupby("quantity", sort=False):
@@ -181,8 +181,8 @@ class Verdicts(RowsResult):
 
 def used_limits(rows: pd.DataFrame) -> pd.Series:
     """
-    Return the error of each row of verdicts as a share of the largest allowed error, or of the distance from the
-    delivered value to the end of its interval, where the request must lie in the interval.
+    Return, for each row of verdicts, the error as a share of the limit. The limit is the largest allowed error or, if
+    the requested value must lie in the interval, the distance from the delivered value to the interval's end.
     """
     to_end = (rows.high - rows.delivered).where(rows.error < 0, rows.delivered - rows.low)
     return rows.error / rows.allowed.fillna(to_end).clip(lower=TINY)

@@ -84,7 +84,7 @@ def rhythm(values: pd.DataFrame, changes: PairChanges) -> Rhythm:
     """
     Estimate the ratio of each hour to its day, and of each weekday to its week, from values relative to their level.
 
-    Levels are those of `changes`, so a change is not taken for a rhythm.
+    Levels are those of `changes`, so a change is not mistaken for a rhythm.
     """
     levels = pd.concat([one.rows.assign(**dict(zip(PAIR, pair, strict=True))) for pair, one in changes.series.items()])
     levels = levels.rename(columns={"since": "at_utc"})[[*PAIR, "at_utc", "level"]]

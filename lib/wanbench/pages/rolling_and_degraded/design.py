@@ -16,7 +16,8 @@ from wanbench.checks import check_fields, check_number, refusal
 from wanbench.errors import CommandError, LabError, ParameterError
 from wanbench.measure.experiments import BrokerAction, BrokerActions, KafkaOpenLoop, KafkaTrial
 from wanbench.measure.experiments.base import ExperimentError, bounded, check_declared, cluster_of
-from wanbench.measure.experiments.session import LOOK_S, Concurrent, ConcurrentSession, Program, client_command
+from wanbench.measure.experiments.concurrent_session import Concurrent, ConcurrentSession
+from wanbench.measure.experiments.session import LOOK_S, Program, client_command
 from wanbench.measure.kafka import leadership
 from wanbench.measure.kafka.programs import detection_probe
 from wanbench.measure.plan import Trial

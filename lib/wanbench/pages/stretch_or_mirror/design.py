@@ -1,5 +1,5 @@
 """
-Lose the region of a mirrored cluster, and fail over to its mirror. Read by `wanbench.read.ingest.kafka_fault`.
+Lose the region of a mirrored cluster, fail over to its mirror, and go back. Read by `wanbench.read.ingest.kafka_fault`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from wanbench.checks import refusal
 from wanbench.errors import LabError
 from wanbench.measure.experiments.base import ExperimentError, bounded, one_of
 from wanbench.measure.experiments.kafka_fault import NONE, KafkaFault
-from wanbench.measure.experiments.kafka_fault_session import HEALTHY_S, MARGIN_S, READY_S, FaultSession, Health
+from wanbench.measure.experiments.kafka_fault_health import Health
+from wanbench.measure.experiments.kafka_fault_session import HEALTHY_S, MARGIN_S, READY_S, FaultSession
 from wanbench.measure.experiments.session import Program
 from wanbench.measure.kafka.cluster import Cluster
 from wanbench.measure.labs.base import Host
@@ -25,8 +26,8 @@ SOURCE, AT_FAILOVER, TARGET = range(3)
 """Numbers of the logs that are read: the source's, and the target's at the failover and at the end."""
 LOOK_AGAIN_S = 2.0  # interval of reading the target's log until it has the last records
 GAPS = ("recreated", "expired", "late")
-STANDBY, LAST, STALE = 100, 200, 300
-"""Numbers of the first client that starts at the failover, the producer of the last records, and a stale consumer."""
+STANDBY, BACK, LAST, STALE = 100, 400, 200, 300
+"""Numbers of the first clients at the target and back at the source, the last producer, and a stale consumer."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class MirrorFault(KafkaFault):
     target). A consumer reads the source in its own region. After the fault, clients of the surviving regions wait
     `failover_s`, and then use the target: producers go on with new records, and a consumer continues the source's group
     from the offsets that MirrorMaker has translated. The target's log is read at the failover and at the end, the
-    source's at the end. Nothing is copied back.
+    source's at the end. Nothing is copied back, even if these clients return to the source (`failback_s`).
 
     Parameters
     ----------
@@ -46,6 +47,8 @@ class MirrorFault(KafkaFault):
         A region of the source's brokers.
     failover_s : float
         Time from the fault until the clients use the target, less than `fault_s`.
+    failback_s : float, optional
+        How long these clients use the source again after healing. None: they stay at the target.
     gap : "recreated", "expired", "late" or None
         A gap to plant, to test the analysis, with the fault "none". "recreated" and "expired": MirrorMaker is frozen
         for `failover_s`, at most 9 s, as Connect's session ends after 10; meanwhile the topic is deleted and created
@@ -57,6 +60,7 @@ class MirrorFault(KafkaFault):
     fault_s: float = bounded(20.0, 1, 3600)
     after_s: float = bounded(90.0, 1, 3600)
     failover_s: float = bounded(8.0, 0.1, 3600)
+    failback_s: float | None = bounded(None, 0.1, 3600)
     gap: str | None = one_of(None, GAPS)
 
     name: ClassVar[str] = "kafka_fault"
@@ -168,6 +172,31 @@ class MirrorSession(FaultSession):
 
     def _await_health(self) -> None:
         self._pause(self.settings.quiet_s)
+        if self._regions and self.settings.failback_s:
+            with self._noting():
+                self._fail_back()
+
+    def _fail_back(self) -> None:
+        """Let the clients that went to the target use the source again."""
+        moved = [client for client in self._clients if STANDBY <= client.number < LAST]
+        self._stop_producers([client for client in moved if client.role == "producer"])
+        for client in moved:
+            if client.role == "producer":
+                client.wait(self.settings.drain_s + MARGIN_S)
+            else:
+                client.stop()
+        self._note("failback_at_s")
+        hosts = [self._cluster.seen_from(host) for host in self._survivors()]
+        self._consume(BACK, hosts[0])
+        back = [self._produce(number, host).number for number, host in enumerate(hosts, BACK)]
+        self._await_answers(back)
+        self._pause(self.settings.failback_s)
+
+    def _await_answers(self, producers: list[int]) -> None:
+        """Wait until every partition has answered each of these producers."""
+        awaited = {(number, n) for number in producers for n in range(self.settings.partitions)}
+        if not self._until(lambda: awaited <= self._health.answered.keys(), READY_S):
+            raise ExperimentError(f"the cluster did not answer all producers in {READY_S:g} s")
 
     def _end(self) -> None:
         """Stop the traffic, wait until MirrorMaker has copied what it can, and read both logs."""
@@ -177,9 +206,9 @@ class MirrorSession(FaultSession):
         for producer in producers:
             with self._noting():
                 producer.wait(self.settings.drain_s + MARGIN_S)
-        last, partitions = self._produce(LAST, self.host), range(self.settings.partitions)
+        last = self._produce(LAST, self.host)
         with self._noting():
-            self._until(lambda: all((LAST, n) in self._health.answered for n in partitions), READY_S)
+            self._await_answers([LAST])
             self._stop_producers([last])
             last.wait(self.settings.drain_s + MARGIN_S)
         with self._noting():

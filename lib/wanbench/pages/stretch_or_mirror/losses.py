@@ -26,19 +26,21 @@ from wanbench.methods.result.over_episodes import OverEpisodes
 
 FIRST, AT_FAILOVER, SECOND = range(3)
 """Column `log` of table fault_log: the first cluster's log, and the second's at the failover and at the end."""
-STANDBY = 100  # number of the first client that starts at the failover
+STANDBY, LAST = 100, 200  # numbers of the first client that starts at the failover, and of the last producer
 RECORD = ["producer", "sequence"]
 COUNTS = {
     "acknowledged": "acknowledged before the clients went to the second cluster, or before healing",
     "missing": "of these, missing for the surviving clients",
     "after_fault": "of the missing, acknowledged by the lost region after the fault",
     "gone": "missing for good, after the region came back",
-    "only_second": "only in the second cluster, to be copied back by somebody",
+    "only_second": "only in the second cluster, and so missing for clients that go back to the first",
     "behind": "copied after the region came back, behind newer records",
     "repeated": "further copies in the log that the clients use at the end",
     "disordered": "behind a later record of the same producer and partition in that log",
     "reread": "read again by the group's consumers after the loss",
     "skipped": "in the clients' log, and read by no consumer of the group",
+    "back_reread": "read again by the group's consumers after the clients went back to the first cluster",
+    "back_skipped": "in the first cluster's log, and read by no consumer of the group after all",
 }
 
 
@@ -92,7 +94,11 @@ class RegionLosses(OverEpisodes):
                 f" {int(sums.only_second):,} records stood only in the second cluster, and {int(sums.behind):,} were "
                 "copied to it behind newer ones."
             )
-            parts.append(text + (back if sums.only_second else ""))
+            returned = (
+                f" Clients that went back to the first cluster missed the former; consumers read "
+                f"{int(sums.back_reread):,} records again there and skipped {int(sums.back_skipped):,}."
+            )
+            parts.append(text + (back if sums.only_second else "") + (returned if own.went_back.any() else ""))
         return " ".join(parts)
 
     def table(self) -> pd.DataFrame:
@@ -146,9 +152,13 @@ def account(about: pd.Series, records: pd.DataFrame, log: pd.DataFrame, receipts
     standby = once.producer.between(STANDBY, 2 * STANDBY - 1)
     newer = standby.groupby(once.partition).cummax()
     known_s = until_s if about.fault == "none" else about.fault_at_s
-    read = receipts[receipts.producer.notna() & ((receipts.consumer >= STANDBY) | (receipts.received_at_s < known_s))]
+    known = receipts[receipts.producer.notna()]
+    moved = known.consumer.between(STANDBY, 2 * STANDBY - 1)
+    read = known[moved | (known.received_at_s < known_s)]
     again = read[read.duplicated(RECORD, keep=False)]
     there = log[(log["log"] == at_failover) & (log.producer < STANDBY)]
+    first = log[(log["log"] == FIRST) & (log.producer != LAST)]
+    later = ~moved & (known.received_at_s >= about.failback_at_s)
     return {
         "acknowledged": len(acknowledged),
         "missing": len(missing),
@@ -160,6 +170,8 @@ def account(about: pd.Series, records: pd.DataFrame, log: pd.DataFrame, receipts
         "disordered": int((once.groupby(["partition", "producer"]).sequence.diff() < 0).sum()),
         "reread": int(again.duplicated(RECORD).sum()) if went else 0,
         "skipped": int((~_found(there, receipts)).sum()) if went else 0,
+        "back_reread": int(_found(known[later], known[~later]).sum()),
+        "back_skipped": int((~_found(first, receipts)).sum()) if later.any() else 0,
         "reread_s": float(known_s - again.received_at_s.min()) if went and len(again) else 0.0,
     }
 
@@ -171,6 +183,7 @@ def _row(about, records, log, receipts, regions) -> dict:
     ends = times[1:] > about.fault_at_s
     gaps = np.diff(times)[ends]
     row = {name: about[name] for name in KEY} | {"setting": about.setting} | account(about, records, log, receipts)
+    row["went_back"] = bool(pd.notna(about.failback_at_s))
     return row | {"writes_s": float(gaps.max()), "writes_s_censored": bool(gaps.argmax() == len(gaps) - 1)}
 
 

@@ -46,7 +46,7 @@ LOAD = (RATE, "topics", PARTITIONS, "record_bytes", "start_s", "warmup_s", "dura
 LOAD += ("received_records_per_s", "late_p99_ms", "fell_behind", "error")
 NEEDED = {
     "tests": [*KEY, "outcome"],
-    "trials": ["run_id", "test_id", "setting", "system", "block", "target_records_per_s"],
+    "trials": ["run_id", "test_id", "setting", "system", "block"],
     "open_loop_loads": [*KEY, *LOAD],
     "open_loop_histograms": [*KEY, "what", "window", "warm_up"],
 }
@@ -226,10 +226,9 @@ def trials(tables: Mapping[str, pd.DataFrame], systems: Sequence[str]) -> System
     """
     for name, columns in NEEDED.items():
         check_columns(name, check_table(name, tables), columns)
-    columns, loads = ("setting", "system", "block", "target_records_per_s"), tables["open_loop_loads"][[*KEY, *LOAD]]
+    columns, loads = ("setting", "system", "block"), tables["open_loop_loads"][[*KEY, *LOAD]]
     rows = attempts_with_loads(tables, columns, loads)
-    # a search has no rate of its own
-    rows = rows[rows.system.isin(list(systems)) & rows.pop("target_records_per_s").notna()].reset_index(drop=True)
+    rows = rows[rows.system.isin(list(systems))].reset_index(drop=True)
     if rows.empty:
         raise MissingDataError(f"no trial of {', '.join(systems)} was measured.")
     histograms = tables["open_loop_histograms"]

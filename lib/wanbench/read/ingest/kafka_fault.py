@@ -27,7 +27,7 @@ MOST_RECORDS = 10_000_000
 """Maximum number of records per producer: more than a day at 100 records/s."""
 TIMES = (
     "started_at_s", "fault_at_s", "fault_done_at_s", "heal_at_s", "heal_done_at_s", "ended_at_s", "healthy_at_s",
-    "leaders_back_at_s", "failover_at_s",
+    "leaders_back_at_s", "failover_at_s", "failback_at_s",
 )  # fmt: skip
 COLUMNS = {
     "fault_records": (

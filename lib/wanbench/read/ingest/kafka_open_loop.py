@@ -85,7 +85,6 @@ class _Load:
         return {
             **{name: settings.count(name) for name in _SETTINGS},
             **{name: settings.text(name) for name in _TEXTS},
-            "step": self.top.count("step"),
             "rate_records_per_s": self.rate,
             "sent_records_per_s": per_s(sent, "n_sent_in"),
             "acknowledged_records_per_s": per_s(sent, "n_acknowledged_in"),
@@ -125,15 +124,13 @@ class _Load:
                 second = printed.second(number)
                 counts = second.histograms.get(key, Counter())
                 n = sum(counts.values())
-                row = self._about(number) | {"what": what, "group": group, "window": number, "n": n, "unit": "us"}
+                row = {"warm_up": number < self.warmup_s, "what": what, "group": group, "window": number}
+                row |= {"n": n, "unit": "us"}
                 row |= {"start_s": self.start_s + number, "length_s": self._length_s(number)}
                 row |= {"n_lost": max(self._n_intended(number) - n, 0), "n_negative": second["n_negative"]}
                 row |= {"fell_behind": self.fell_behind, "clock_error_ms": error_ms}
                 rows.append(row | {"histogram": encoded_counts(counts)})
         return rows
-
-    def _about(self, number: int) -> dict:
-        return {"step": self.top.count("step"), "warm_up": number < self.warmup_s}
 
     def _length_s(self, number: int) -> float:
         return min(1.0, self.length_s - number)
@@ -251,30 +248,3 @@ def encoded_counts(counts: Mapping[int, int]) -> str:
     for value, count in counts.items():
         histogram.record_value(min(max(value, 0), HIGHEST_US), count)
     return histogram.encode().decode()
-
-
-WHAT = ("publish", "end to end")
-
-
-def read_search(path) -> dict[str, pd.DataFrame]:
-    """
-    Read <stem>.search.json into table rate_search_steps; raise RawDataError if it is not the output of a rate search.
-    """
-    path = Path(path)
-    top = open_document(path, "a search for a rate in JSON")
-    settings = top.members("settings")
-    about = {
-        "what": settings.text("what", WHAT),
-        "quantile": settings.number("quantile", most=1),
-        "objective_ms": settings.number("objective_ms"),
-        "ended": top.text("ended"),
-    }
-    rows = [
-        about
-        | {name: step.flag(name) for name in ("backlog_grew", "fell_behind", "met")}
-        | {name: step.count(name) for name in ("step", "n", "n_lost")}
-        | {name: step.number(name) for name in ("rate_records_per_s", "value_ms")}
-        | {f"{name}_records_per_s": step.number(name) for name in ("met_until", "failed_from")}
-        for step in top.list("steps")
-    ]
-    return {"rate_search_steps": fitting(path, "rate_search_steps", rows)}

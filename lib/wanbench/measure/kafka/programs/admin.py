@@ -14,26 +14,20 @@ where a leader's log ends, and Kafka's own tools take one to two seconds to star
 import json
 import logging
 import os
-import re
 import sys
 import time
 from collections import defaultdict
 from pathlib import Path
 
 from kafka import errors
-from kafka.admin import KafkaAdminClient
-from kafka.net.compat import KafkaNetClient
-from kafka.net.manager import KafkaConnectionManager
-from kafka.net.selector import NetworkSelector
 from kafka.protocol.admin import DescribeConfigsRequest
 from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 from kafka.structs import TopicPartition
 
+from .admin_client import CONNECT_S, Admin, Refused, message, refuse
+
 REFUSED = 3  # exit status after an error
-CONNECT_S = 15.0  # default timeout for reaching a broker
-REQUEST_S = 30.0  # default timeout for one answer, that of Kafka's request.timeout.ms
-CONNECT_MS = 3000  # timeout of a connection to one broker, before another is tried
 WAIT_S = 30.0  # timeout until a change is visible at all brokers
 PAUSE_S = 0.1  # pause before a request is retried
 POLL_S = 0.05  # interval of polling the brokers' metadata
@@ -42,153 +36,6 @@ CONSUMER, DEBUGGER = -1, -2
 BROKER = 4  # Kafka's resource type for the settings of a broker
 # Sources of settings that do not change at run time: cluster defaults, server.properties, and Kafka's defaults.
 GIVEN_AT_START = (3, 4, 5)
-
-_PERMANENT = (
-    errors.SaslAuthenticationFailedError,
-    errors.AuthorizationError,
-    errors.UnsupportedSaslMechanismError,
-    errors.IncompatibleBrokerVersion,
-)
-_TLS_REFUSED = re.compile(r"SSL: (CERTIFICATE_VERIFY_FAILED|TLSV\d|SSLV3_ALERT|WRONG_VERSION|RECORD_LAYER)|alert", re.I)
-
-
-class Unreachable(errors.KafkaError):
-    """No bootstrap address answered."""
-
-
-class Refused(errors.KafkaError):
-    """Kafka refused a request; `kind` is Kafka's name for the error."""
-
-    def __init__(self, error: type[errors.KafkaError], reason: str | None = None):
-        self.kind = error.__name__
-        super().__init__(reason or getattr(error, "description", "") or error.__name__)
-
-
-def refuse(code: int, reason: str | None = None) -> None:
-    """Raise `Refused` for an error code other than 0, with the given reason or Kafka's own."""
-    if code:
-        raise Refused(errors.for_code(code), reason)
-
-
-class Connections(KafkaConnectionManager):
-    """
-    A connection manager that records failed connections, and raises permanent errors at once during bootstrap.
-
-    `failures` maps each address to its last error.
-    """
-
-    def __init__(self, net, **settings):
-        super().__init__(net, **{**settings, "socket_connection_setup_timeout_ms": CONNECT_MS})
-        self.failures: dict[str, Exception] = {}
-        self._permanent = None
-
-    def get_connection(self, node_id, timeout_ms=None, **options):
-        fresh = node_id not in self._conns
-        timeout_ms = min(timeout_ms or CONNECT_MS, CONNECT_MS)
-        connection = super().get_connection(node_id, timeout_ms, **options)
-        if fresh:
-            # kafka-python waits for the answer to a TLS handshake without a timeout.
-            error = errors.KafkaTimeoutError(f"no connection after {timeout_ms / 1000:.1f} s")
-            timer = self._net.call_later(
-                timeout_ms / 1000, lambda: connection.init_future.is_done or connection.close(error)
-            )
-            connection.init_future.add_both(lambda _: self._net.cancel(timer))
-            node = self.cluster.broker_metadata(node_id)
-            for future in (connection.init_future, connection.close_future):
-                future.add_errback(lambda error: self._remember(f"{node.host}:{node.port}", error))
-        return connection
-
-    async def _build_transport(self, node, timeout_at=None):
-        # kafka-python drops data that arrives with the end of a connection; brokers refuse a password in this way.
-        transport = await super()._build_transport(node, timeout_at=timeout_at)
-        receive = transport._sock_recv
-
-        def receive_all():
-            data, error = receive()
-            return data, None if data else error
-
-        transport._sock_recv = receive_all
-        return transport
-
-    def update_backoff(self, node_id):
-        if self._permanent is not None and self.cluster.is_bootstrap(node_id):
-            raise self._permanent
-        return super().update_backoff(node_id)
-
-    def _remember(self, where, error):
-        if error is None:
-            return
-        if str(error) or where not in self.failures:
-            self.failures[where] = error
-        if isinstance(error, _PERMANENT) or _TLS_REFUSED.search(str(error)):
-            self._permanent = error
-
-
-class Admin(KafkaAdminClient):
-    """
-    An admin client that is connected to the cluster.
-
-    `settings` are keyword arguments for kafka-python: bootstrap_servers, security_protocol and so on. `connect_s` and
-    `request_s` are the timeouts for reaching a broker and for one answer. Raise Unreachable, with the last error of
-    each address, if no broker answers; raise the KafkaError of the cluster if it refuses the client.
-    """
-
-    def __init__(self, settings: dict, *, connect_s: float = CONNECT_S, request_s: float = REQUEST_S):
-        self.connections: Connections | None = None
-        timeouts = {"bootstrap_timeout_ms": connect_s, "request_timeout_ms": request_s}
-        try:
-            super().__init__(
-                **settings,
-                kafka_client=self._client,
-                **{name: max(1, int(seconds * 1000)) for name, seconds in timeouts.items()},
-            )
-        except errors.KafkaTimeoutError:
-            failures = self.connections.failures if self.connections else {}
-            raise Unreachable("; ".join(f"{where}: {message(error)}" for where, error in failures.items())) from None
-
-    def _client(self, **settings):
-        net = NetworkSelector(**settings)
-        self.connections = Connections(net, **settings)
-        return KafkaNetClient(net, self.connections, **settings)
-
-    def nodes(self) -> list[int]:
-        return [broker.node_id for broker in self.connections.cluster.brokers()]
-
-    def request(self, request, node_id: int | None = None) -> dict:
-        """Return the response of a broker (by default, of any broker); raise KafkaError if it does not respond."""
-        (answer,) = self.requests([(node_id, request)])
-        if isinstance(answer, errors.KafkaError):
-            raise answer
-        return answer
-
-    def requests(self, asked: list[tuple]) -> list[dict | errors.KafkaError]:
-        """Send (node_id, request) pairs concurrently; return, for each request, its response or the error."""
-        return self.connections.run(self._responses, asked)
-
-    async def _responses(self, asked):
-        answers = []
-        for node_id, request in asked:
-            try:
-                answers.append(self.connections.send(request, node_id=node_id))
-            except errors.KafkaError as error:
-                answers.append(error)
-        for n, answer in enumerate(answers):
-            try:
-                answers[n] = answer if isinstance(answer, errors.KafkaError) else (await answer).to_dict()
-            except errors.KafkaError as error:
-                answers[n] = error
-        return answers
-
-
-def message(error: BaseException) -> str:
-    """
-    Return an error's message without its class name.
-
-    >>> message(errors.KafkaConnectionError("refused")), message(errors.RequestTimedOutError())
-    ('refused', 'RequestTimedOutError')
-    """
-    name = type(error).__name__
-    return re.sub(rf"^(\[Error -?\d+\] )?({name}(: |$))?", "", " ".join(str(error).split())) or name
 
 
 def cluster(admin: Admin) -> dict:
@@ -248,19 +95,14 @@ def topic_row(topic: dict) -> dict:
 
 
 def create_topic(
-    admin: Admin,
-    name: str,
-    partitions: int = 1,
-    replication: int = 1,
-    settings: dict | None = None,
-    placement: list[list[int]] | None = None,
+    admin: Admin, name: str, partitions=1, replication=1, settings: dict | None = None, placement: list | None = None
 ) -> dict:
     """
     Create a topic, wait until every broker that answers knows the leader of every partition, and return the topic in
     the form that `topics` returns.
 
-    `placement` lists the replicas of each partition, the preferred leader first; it replaces `partitions` and
-    `replication`.
+    `placement` lists the replicas (node numbers) of each partition, the preferred leader first; it replaces
+    `partitions` and `replication`.
     """
     wanted: dict = {"configs": {key: str(value) for key, value in (settings or {}).items()}}
     if placement is None:
@@ -325,13 +167,12 @@ def elect(admin: Admin) -> dict:
 
 def lead(admin: Admin, replicas: dict[str, dict[str, list[int]]], others: bool = False) -> dict:
     """
-    Reorder the replicas of partitions, and elect the first replica of each, if it is in sync, as leader. No data is
-    moved.
+    Reorder the replicas of partitions, and elect the first replica of each, if it is in sync, as leader.
 
     `replicas` maps topic and partition number to the new order. A missing topic or partition is skipped; a partition
-    whose replicas are a different set is refused. With `others`, a different set is allowed: new replicas are then
-    copied and awaited. Return the numbers of partitions that have the new order ("ordered"), that also are led by their
-    first replica ("led"), and that were skipped ("missing").
+    whose replicas are a different set is refused, so no data is moved. With `others`, a different set is allowed: new
+    replicas are then copied and awaited. Return the numbers of partitions that have the new order ("ordered"), that
+    also are led by their first replica ("led"), and that were skipped ("missing").
     """
     there = _partitions(admin, replicas)
     wanted = {at: replicas[at.topic][str(at.partition)] for at in there}

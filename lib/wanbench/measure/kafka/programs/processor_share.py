@@ -1,15 +1,15 @@
 """
-Limit a process to a share of one processor until told to stop.
+Limit a process to a number of processors, such as 0.5, until told to stop.
 
-Needs only plain Python on the host: `python processor_share.py --pid-file <file> --share <share>`. The file holds the
-process id; when it changes, the new process is slowed instead.
+Needs only plain Python on the host: `python processor_share.py --pid-file <file> --share <processors>`. The file holds
+the process id; when it changes, the new process is slowed instead.
 
 The program uses the first of these methods that the kernel allows, and names it in its only line of output:
 
 - "cgroup v1": a new group below the process's own, with cpu.cfs_quota_us for each period of 100 ms;
 - "cgroup v2": such a group with cpu.max, if the root group delegates the controller "cpu";
-- "duty cycles": SIGSTOP and SIGCONT in periods of 100 ms. The process then stops for part of each period even if it
-is idle, so latencies grow more than under a quota.
+- "duty cycles", for less than 1 processor: SIGSTOP and SIGCONT in periods of 100 ms. The process then stops for part of
+each period even if it is idle, so latencies grow more than under a quota.
 
 If the process's threads run on several processors, they exhaust a quota sooner, and all wait for the next period.
 
@@ -92,7 +92,7 @@ class Group:
 
 
 def group_for(pid: int, share: float) -> Group | None:
-    """Return a control group that limits a process to this share of a processor; None if the kernel allows none."""
+    """Return a control group that limits a process to `share` processors; None if the kernel allows none."""
     lines = []
     with suppress(OSError):
         lines = [line.split(":", 2) for line in _read(f"/proc/{pid}/cgroup").splitlines()]

@@ -15,7 +15,8 @@ from kafka import errors
 from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.metadata import FindCoordinatorRequest
 
-from .admin import Admin, message, metadata_request, print_line, read_arguments, refuse, topic_row
+from .admin import metadata_request, print_line, read_arguments, topic_row
+from .admin_client import Admin, message, refuse
 
 CONNECT_S = 2.0  # timeout of a sample for reaching a broker, short because a dead cluster would delay the next samples
 MEMBERS_INTERVAL_S = 1.0  # interval of samples of groups; each looks up the coordinator and then queries it
@@ -48,8 +49,8 @@ def watch(
 
     `write` takes one sample. It has "at_s" (Unix s of the request), "took_s", and either "node_id" (the broker that
     answered), "topics" (as the verb `topics` returns them) and "brokers" (the node_ids that this broker knows), or
-    "error" (kind and message) if no broker answered within `request_s`. A slow sample replaces those that fall due
-    while it lasts. If `topics` is None, all topics are sampled, but Kafka's internal ones only with `internal`.
+    "error" (kind and message) if no broker answered within `request_s`. Samples that fall due while another one lasts
+    are left out. If `topics` is None, all topics are sampled, but Kafka's internal ones only with `internal`.
 
     Members of the groups in `members` are sampled separately, every `MEMBERS_INTERVAL_S`. Such a sample has "at_s",
     "took_s", "group", and either "state" and "members" (client_id and partitions) or "error".

@@ -56,11 +56,11 @@ class Aws:
         return self.call("sts", self.home(), "get_caller_identity")["Account"]
 
     def call(self, service: str, region: str, operation: str, **arguments) -> dict:
-        """Make one call; CloudError if it fails."""
+        """Make one call; raise CloudError if it fails."""
         return self._ask(service, region, operation, lambda client: getattr(client, operation)(**arguments))
 
     def pages(self, service: str, region: str, operation: str, key: str, **arguments) -> list[dict]:
-        """Return the items under `key` in all pages of an answer; CloudError if a page is missing."""
+        """Return the items under `key` in all pages of an answer; raise CloudError if a page is missing."""
 
         def all_of(client):
             pages = client.get_paginator(operation).paginate(**arguments)
@@ -85,8 +85,8 @@ class Aws:
 
 def session() -> Any:
     """
-    Make a boto3 session; CloudError if its profile cannot be read. All sessions share the descriptions of services,
-    because loading EC2's alone takes a third of a second.
+    Make a boto3 session; raise CloudError if its profile cannot be read. All sessions share the descriptions of
+    services, because loading EC2's alone takes a third of a second.
     """
     import boto3
     import botocore.session

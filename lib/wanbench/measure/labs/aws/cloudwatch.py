@@ -130,7 +130,7 @@ class Watched:
 
 class CloudWatch:
     """
-    Fetches the metrics of resources at the end of a session: pass it to `campaign.run` as `watched=[...]`.
+    Fetch the metrics of resources at the end of a session: pass this object to `campaign.run` as `watched=[...]`.
 
     Data points arrive late. So the request is repeated until the last period has its points, but for no longer than
     `patience_s`, because rented hosts cost money meanwhile, and not after the user interrupts. If data points are still

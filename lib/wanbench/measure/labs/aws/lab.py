@@ -122,7 +122,7 @@ def launch(aws: Aws, site: Site, tags: Tags, group: str, user_data: str) -> str:
 
 
 def _running(aws, region, run) -> list[Instance]:
-    """Return the hosts that are running and have a public address; LabError if a host has ended."""
+    """Return the hosts that are running and have a public address; raise LabError if a host has ended."""
     reservations = aws.pages("ec2", region, "describe_instances", "Reservations", Filters=_of_run(run))
     hosts = [host for reservation in reservations for host in reservation["Instances"]]
     for host in hosts:

@@ -40,8 +40,8 @@ class MskCluster:
     Clients use TLS without authentication: everybody in `client_networks` may read and write. The brokers have no
     public addresses, so hosts must be in the VPC, or reach it by a VPN or a private link.
 
-    `client_networks` are private IPv4 networks of at most 65,536 addresses, in CIDR form. The brokers, `brokers` in
-    number, are spread over three zones, or two if the region has only two; each broker has a volume. After `ttl_s` the
+    `client_networks` are private IPv4 networks of at most 65,536 addresses, in CIDR form. `brokers` is the number of
+    brokers, which are spread over three zones, or two if the region has only two; each has a volume. After `ttl_s` the
     cluster is deleted even if it is in use; if this process was killed, `wanbench sweep aws` deletes it. The user must
     agree to the cost for `ttl_s`, as for `RentedLab`.
 
@@ -168,7 +168,9 @@ class MskCluster:
         return take_down(MskResources(self._aws), [self._code], run=run, settle_s=SETTLE_S)
 
     def _subnets(self) -> list[dict]:
-        """Return default subnets of up to three zones; LabError if the brokers cannot be spread evenly over them."""
+        """
+        Return default subnets of up to three zones; raise LabError if the brokers cannot be spread evenly over them.
+        """
         by_zone = {each["AvailabilityZone"]: each for each in default_subnets(self._aws, self._code)}
         chosen = [by_zone[zone] for zone in sorted(by_zone)[:3]]
         if len(chosen) < 2 or self.brokers % len(chosen):

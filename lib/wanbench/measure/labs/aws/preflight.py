@@ -95,7 +95,7 @@ def _site(aws: Aws, wanted: Wanted) -> Site:
 
 
 def default_subnets(aws: Aws, region: str) -> list[dict]:
-    """Return the default subnets of the default VPC, one in each zone; LabError if there is no default VPC."""
+    """Return the default subnets of the default VPC, one in each zone; raise LabError if there is no default VPC."""
     vpcs = aws.pages("ec2", region, "describe_vpcs", "Vpcs", Filters=[{"Name": "is-default", "Values": ["true"]}])
     if not vpcs:
         raise LabError(f"{region} has no default VPC; `aws ec2 create-default-vpc --region {region}` makes one.")

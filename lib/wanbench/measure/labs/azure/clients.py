@@ -67,7 +67,7 @@ class Azure:
 
     @property
     def subscription(self) -> str:
-        """The subscription, which is never written or printed; LabError if none is known."""
+        """The subscription, which is never written or printed; raise LabError if none is known."""
         subscription = self._subscription or os.environ.get(VARIABLE)
         if not subscription:
             raise LabError(
@@ -88,7 +88,7 @@ class Azure:
         Make one call of a service (compute, network, resource), and return its answer.
 
         For a long-running operation (begin_...), wait for its result, or return None at once if `wait` is false.
-        CloudError if the call fails, or the operation is not done within `OPERATION_S`.
+        Raise CloudError if the call fails, or the operation is not done within `OPERATION_S`.
         """
 
         def ask(method):
@@ -105,7 +105,7 @@ class Azure:
         return self._ask(service, kind, operation, ask)
 
     def pages(self, service: str, kind: str, operation: str, /, *arguments, **options) -> list:
-        """Return the items in all pages of an answer; CloudError if a page is missing."""
+        """Return the items in all pages of an answer; raise CloudError if a page is missing."""
         return self._ask(service, kind, operation, lambda method: list(method(*arguments, **options)))
 
     def _ask(self, service, kind, operation, ask):

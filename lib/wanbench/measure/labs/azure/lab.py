@@ -338,8 +338,8 @@ class AzureLab(RentedLab):
 
     The hosts run Ubuntu 24.04, volumes are standard SSDs, and zones are "1", "2" and "3". An existing subnet is given
     as "GROUP/NETWORK/SUBNET", so that manifests do not contain the subscription. A run makes a resource group in each
-    region; with `private_addresses`, their networks are peered. Azure stops a host when its `ttl_s` is over. LabError
-    if the extra "azure" is not installed.
+    region; with `private_addresses`, their networks are peered. Azure stops a host when its `ttl_s` is over. Raise
+    LabError if the extra "azure" is not installed.
     """
 
     kind, user = "azure", "wanbench"

@@ -58,17 +58,21 @@ class Gcp:
 
     @property
     def project(self) -> str:
-        """The project, which is never written or printed; LabError if none is known."""
+        """The project, which is never written or printed; raise LabError if none is known."""
         self._find()
         return self._project
 
     def call(self, service: str, operation: str, /, **request) -> Any:
-        """Make one call, and return its answer, a message of `google.cloud.compute_v1`. CloudError if it fails."""
+        """
+        Make one call, and return its answer, a message of `google.cloud.compute_v1`. Raise CloudError if it fails.
+        """
         whole = {"project": self.project} | request
         return self._ask(service, operation, lambda method, **how: method(whole, **how))
 
     def pages(self, service: str, operation: str, /, **request) -> list:
-        """Return the items in all pages of an answer, or in all scopes of an aggregated list; CloudError on failure."""
+        """
+        Return the items in all pages of an answer, or in all scopes of an aggregated list; raise CloudError on failure.
+        """
 
         def all_of(method, **how):
             items = []
@@ -79,7 +83,7 @@ class Gcp:
         return self._ask(service, operation, all_of)
 
     def wait(self, operation: Any) -> None:
-        """Wait until an operation is done; CloudError if it fails, or is not done within `OPERATION_S`."""
+        """Wait until an operation is done; raise CloudError if it fails, or is not done within `OPERATION_S`."""
         deadline = time.monotonic() + OPERATION_S
         while operation.status != type(operation).Status.DONE:
             if time.monotonic() > deadline:
@@ -192,7 +196,7 @@ def last(link: str) -> str:
 
 def _in_scope(service, name, scoped) -> list:
     """
-    Return the items of one zone or region; CloudError if it did not answer, because it may then have unlisted
+    Return the items of one zone or region; raise CloudError if it did not answer, because it may then have unlisted
     resources.
     """
     if scoped.warning.code not in ("", "NO_RESULTS_ON_PAGE"):

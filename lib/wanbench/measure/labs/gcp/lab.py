@@ -146,7 +146,7 @@ def launch(gcp: Gcp, site: Site, order: Order, user: str) -> str:
 
 
 def _running(gcp, region, run, zone) -> list[Instance]:
-    """Return the hosts that are running and have a public address; LabError if a host has ended."""
+    """Return the hosts that are running and have a public address; raise LabError if a host has ended."""
     hosts = gcp.pages("instances", "list", zone=zone, filter=f"name eq {name(run, zone)}-.*")
     for host in hosts:
         if host.status not in ("PROVISIONING", "STAGING", "RUNNING"):
@@ -226,8 +226,8 @@ class GcpLab(RentedLab):
     Hosts on Google Cloud; see `RentedLab`.
 
     The hosts run Ubuntu 24.04, and volumes are of type pd-balanced. A run makes a network, in which hosts also reach
-    each other's private addresses. Google deletes a host when its `ttl_s` is over (maxRunDuration). LabError if the
-    extra "gcp" is not installed.
+    each other's private addresses. Google deletes a host when its `ttl_s` is over (maxRunDuration). Raise LabError if
+    the extra "gcp" is not installed.
     """
 
     kind, user = "gcp", "ubuntu"

@@ -138,8 +138,8 @@ def agree(
     """
     Show what a lab will cost, and return only if the user agrees: by `yes`, by WANBENCH_YES=1, or by answering.
 
-    The budget covers this cost and the cost of the run's earlier sessions. BudgetError if the maximum cost exceeds the
-    budget, if there is a budget but the cost of an item is unknown, or if the user does not agree.
+    The budget covers this cost and the cost of the run's earlier sessions. Raise BudgetError if the maximum cost
+    exceeds the budget, if there is a budget but the cost of an item is unknown, or if the user does not agree.
     """
     print("This lab will cost:", estimate, *(f"  note: {note}" for note in notes), sep="\n", file=sys.stderr)
     if budget_usd is not None:

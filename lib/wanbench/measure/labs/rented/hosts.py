@@ -98,7 +98,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Order:
-    """What all hosts of a run have in common; `first_start` is the cloud-config document of `user_data`."""
+    """What all hosts of a run have in common; `first_start` is the document that `user_data` returns."""
 
     tags: Tags
     public_key: str
@@ -136,7 +136,7 @@ def in_first_zone(
 
 
 def once_running(running: Callable[[], list[Instance]], wanted: Wanted, poll_s: float) -> list[Instance]:
-    """Call `running` until all wanted hosts are running, and return them; LabError after `START_TIMEOUT_S`."""
+    """Call `running` until all wanted hosts are running, and return them; raise LabError after `START_TIMEOUT_S`."""
     deadline = time.monotonic() + START_TIMEOUT_S
     while len(instances := running()) < wanted.count:
         if time.monotonic() > deadline:
@@ -149,8 +149,8 @@ def once_running(running: Callable[[], list[Instance]], wanted: Wanted, poll_s: 
 def operator(address: str | None) -> str:
     """
     Return the network from which the operator logs in, in CIDR form. `address` is an address or a network; if it is
-    None, the value of `OPERATOR_VARIABLE` is used. ParameterError if this is neither an address nor a network, or not
-    public.
+    None, the value of `OPERATOR_VARIABLE` is used. Raise ParameterError if this is neither an address nor a network, or
+    not public.
     """
     given = address or os.environ.get(OPERATOR_VARIABLE, "")
     try:
@@ -238,7 +238,7 @@ def make_ready(host: SshHost, *, sysctls: Mapping[str, str], has_volume: bool, l
     Wait until a host answers and has finished its first boot; then set its sysctls and `host.python`.
 
     If the host has a volume, its scratch folder is moved to the volume, which then also holds the logs of brokers.
-    LabError if the host does not answer within `START_S`, or if `leaving` is set while waiting.
+    Raise LabError if the host does not answer within `START_S`, or if `leaving` is set while waiting.
     """
     deadline = time.monotonic() + START_S
     while True:
@@ -294,7 +294,7 @@ class Paths:
         self._hosts = list(hosts)
 
     def use(self, name: str) -> None:
-        """Make all hosts use a path, one of `PATHS`; CommandError if a host cannot."""
+        """Make all hosts use a path, one of `PATHS`; raise CommandError if a host cannot."""
         check_choice("path", name, PATHS)
         everywhere(lambda host: self._set(host, name), [host for host, _ in self._hosts])
 

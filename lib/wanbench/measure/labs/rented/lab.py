@@ -182,8 +182,8 @@ class RentedLab(Tenancy):
         Launch a region's hosts, which admit only the operator's SSH, and return them once they are running.
 
         Called for all regions concurrently, in threads. Every resource must be created with the order's tags, in the
-        same call, not tagged afterwards. LabError if the hosts cannot be launched; the caller then deletes everything
-        that carries the tags.
+        same call, not tagged afterwards. Raise LabError if the hosts cannot be launched; the caller then deletes
+        everything that carries the tags.
         """
 
     @abstractmethod

@@ -47,7 +47,7 @@ def expiry(tags: Mapping[str, str]) -> datetime | None:
 
 
 def is_expired(tags: Mapping[str, str], now: datetime) -> bool:
-    """Tell whether the time in the expiry tag has passed; false if the tag is missing or unreadable."""
+    """Return whether the time in the expiry tag has passed; false if the tag is missing or unreadable."""
     expires = expiry(tags)
     return expires is not None and expires <= now
 
@@ -76,7 +76,7 @@ class Resource:
 
     @property
     def about(self) -> str:
-        """Say from the tags whom to ask about the resource, and until when it is needed."""
+        """The tags in words: the campaign, the owner, whom to ask about the resource, and when it expires."""
         campaign, owner, expires = (self.tags.get(name, "?") for name in (CAMPAIGN, OWNER, EXPIRES))
         return f"campaign {campaign}, owner {owner}, expires {expires}"
 
@@ -106,20 +106,24 @@ class Resources(ABC):
 
     @abstractmethod
     def account(self) -> str:
-        """Return the account, which is never shown, and written only as a hash. LabError if it cannot be found out."""
+        """
+        Return the account, which is never shown, and written only as a hash. Raise LabError if it cannot be found out.
+        """
 
     @abstractmethod
     def now(self) -> datetime | None:
         """Return the cloud's time, by which resources expire; None if it cannot be found out."""
 
     def regions(self) -> list[str]:
-        """Return all regions that may have resources (the cloud's names); LabError if they cannot be found out."""
+        """
+        Return all regions that may have resources (the cloud's names); raise LabError if they cannot be found out.
+        """
         return [self.place]
 
     @abstractmethod
     def listed(self, region: str, run: str | None = None) -> list[Resource]:
         """
-        List the resources of a run (of all runs if None) in a region. LabError if any kind of resource cannot be
+        List the resources of a run (of all runs if None) in a region. Raise LabError if any kind of resource cannot be
         listed.
         """
 
@@ -169,7 +173,7 @@ def take_down(
     Delete the resources of one run, or of all runs, that are in these regions and for which `which` returns True; check
     that they are gone.
 
-    Returns a text for each resource that remains and each region that could not be listed; the list is empty if all are
+    Return a text for each resource that remains and each region that could not be listed; the list is empty if all are
     gone.
     """
     left = everywhere(lambda region: _take_down_in(resources, region, which, run, settle_s), list(regions))

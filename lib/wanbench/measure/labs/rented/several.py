@@ -45,8 +45,9 @@ def several_clouds(
     `lab_options` of "aws+gcp" are ``{"aws": {"instance_type": "t3.small"}, "gcp": {"instance_type": "e2-small"},
     "budget_usd": 5}``. The clouds may differ in `hosts_per_region`. The budget is for all clouds together.
 
-    ParameterError if an option is not as described, if a cloud has none of the `regions`, or if `private_addresses` is
-    set: no link joins the networks that a run makes on two clouds. Use existing `subnets` that a link joins instead.
+    Raise ParameterError if an option is not as described, if a cloud has none of the `regions`, or if
+    `private_addresses` is set: no link joins the networks that a run makes on two clouds. Use existing `subnets` that a
+    link joins instead.
     """
     kind = "+".join(clouds)
     of_cloud = {cloud: [name for name in regions if name.startswith(f"{cloud}:")] for cloud in clouds}

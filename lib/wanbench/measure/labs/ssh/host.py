@@ -67,8 +67,8 @@ class SshHost(Host):
 
     def open(self) -> SshHost:
         """
-        Connect to the host. Other methods reconnect if the connection was lost. LabError if the host cannot be reached,
-        its key is not in `known_hosts_file`, or it has no working Python.
+        Connect to the host. Other methods reconnect if the connection was lost. Raise LabError if the host cannot be
+        reached, its key is not in `known_hosts_file`, or it has no working Python.
         """
         with self._kept.lock:
             if self._kept.connection is None:
@@ -91,7 +91,9 @@ class SshHost(Host):
 
     @property
     def connection(self) -> Connection:
-        """The open connection; LabError if the host cannot be reached, or was rebooted since the last connection."""
+        """
+        The open connection; raise LabError if the host cannot be reached, or was rebooted since the last connection.
+        """
         with self._kept.lock:
             if self._kept.connection is None:
                 raise LabError(f"{self.name} is not open; use its lab in a with statement.")

@@ -55,8 +55,8 @@ class Inventory:
 
     def in_region(self, region: str, count: int | None) -> list[Entry]:
         """
-        Return the first `count` hosts of a region, or all if `count` is None; ParameterError if there are fewer, or
-        none.
+        Return the first `count` hosts of a region, or all if `count` is None; raise ParameterError if there are fewer,
+        or none.
         """
         there = [entry for entry in self.entries if entry.host.region == region]
         if len(there) < (count or 1):
@@ -96,7 +96,7 @@ def read_inventory(path: str | Path) -> Inventory:
 
 
 class _Reader:
-    """Reads entries of one file."""
+    """Read the hosts and jumps of one inventory."""
 
     def __init__(self, path: Path, defaults: Mapping):
         self.path, self.defaults = path, defaults

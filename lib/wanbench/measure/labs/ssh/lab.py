@@ -40,7 +40,7 @@ _TIMEOUT_S = 120.0
 def facts_of(host: Host, python: str, sysctls: Iterable[str] = (), peer: str | None = None) -> dict:
     """
     Return facts about a host, as `programs/facts.py` prints them: kernel, processors, sysctls, tools, Python modules,
-    and the congestion control of connections to the address `peer`. LabError if the program fails.
+    and the congestion control of connections to the address `peer`. Raise LabError if the program fails.
     """
     program = f"{host.scratch}/{Path(facts.__file__).name}"
     host.put(Path(facts.__file__), program)

@@ -46,7 +46,7 @@ def sysctl(name):
 
 
 def is_own(address):
-    """Tell whether the host has this address itself, so that servers can listen on it."""
+    """Return whether the host has this address itself, so that servers can listen on it."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.bind((address, 0))

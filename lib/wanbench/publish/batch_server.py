@@ -1,0 +1,11 @@
+"""Import what the processes of a batch's jobs need, in the process from which they are forked."""
+
+import os
+import sys
+
+sys.modules["rfc3987_syntax"] = None  # jsonschema would build its unused grammar for a second
+from .batch_bucket import FarJob  # noqa: E402, F401
+from .site import library_hash  # noqa: E402
+
+library_hash(strict=False)  # of what is imported here, also if files change before a job starts
+os.chdir("/")  # the folder in which the command was started can be removed
