@@ -90,7 +90,8 @@ class RegionLosses(OverEpisodes):
             missed = f"{some}{late}; {int(sums.gone):,} never came back" if sums.missing else none
             text = (
                 f"“{name}”: the surviving clients missed {missed}. Their writes stopped for a median of "
-                f"{outage.formatted_with_interval}. Consumers of the group read {int(sums.reread):,} records again and skipped {int(sums.skipped):,}."
+                f"{outage.formatted_with_interval}. Consumers of the group read {int(sums.reread):,} records again and "
+                f"skipped {int(sums.skipped):,}."
             )
             back = (
                 f" {int(sums.only_second):,} records were only in the second cluster, and {int(sums.behind):,} were "
