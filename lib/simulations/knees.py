@@ -42,7 +42,7 @@ SETTINGS = [
 
 
 def p99_ms(rate: np.ndarray | float) -> np.ndarray:
-    """Return the p99 of a typical trial at a rate."""
+    """Return the p99 (ms) of a typical trial at a rate in records/s."""
     load = np.asarray(rate) / SATURATION
     steady = np.minimum(load, STEADY)
     backlog = 1_000 * TRIAL_S * np.maximum(load - STEADY, 0) / load

@@ -19,6 +19,7 @@ same exit codes; Benjamini & Hochberg's method limits only the share of wrong ve
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import log, nan, sqrt
 
@@ -147,9 +148,9 @@ def text(row) -> str:
     return f"{value} ({percent(round(row.level, 5))} interval {ends})" if ends else value
 
 
-def compare(a: Side, b: Side, margin: float = MARGIN) -> Changes:
+def compare(a: Side, b: Side, margin: float = MARGIN, of_faults: Callable | None = None) -> Changes:
     """
-    Compare two sides, both of runs or both of findings.
+    Compare two sides, both of runs or both of findings; `of_faults` as in `sides.measured`.
 
     Raises ParameterError: the sides are of different kinds or are the same run, or have nothing in common.
     """
@@ -157,10 +158,10 @@ def compare(a: Side, b: Side, margin: float = MARGIN) -> Changes:
     if (a.findings is None) != (b.findings is None):
         raise ParameterError(f"{a.name} and {b.name}: one has runs and the other findings; allowed: two of a kind.")
     if a.findings is not None:
-        return _judged(_findings(a, b), [], margin, a, b, ())
+        return _judged(_findings(a, b), [], margin, a, b, (*a.notes, *b.notes))
     if same := {run.folder.resolve() for run in a.runs} & {run.folder.resolve() for run in b.runs}:
         raise ParameterError(f"{a.name} and {b.name} have the same run, {same.pop().name}; allowed: different runs.")
-    values, notes = measured(a, b)
+    values, notes = measured(a, b, of_faults)
     notes += (ONE_RUN,) if min(len(a.runs), len(b.runs)) < 2 else ()
     notes += tuple(f"run {run.run_id} is not finished" for run in (*a.runs, *b.runs) if not run.finished)
     return changes(values, margin, a, b, notes)
