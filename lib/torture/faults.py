@@ -15,12 +15,12 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from .watched import Study, unmount
+from .watched import Study, is_helper, unmount
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 TARGETS = {
     "driver": lambda words: "torture.study" in words,
-    "helper": lambda words: any("lab_supervisor" in word for word in words),
+    "helper": is_helper,
     "tool": lambda words: Path(words[0]).name in ("ping", "iperf3"),
     "every process": lambda words: True,
 }

@@ -7,12 +7,20 @@ error ended it, 130 after Ctrl-C and 143 after SIGTERM. The last line on standar
 
 import sys
 
-from wanbench.errors import WanbenchError
-from wanbench.measure import campaign, experiments, labs, plan
-
 
 def main(name: str, seed: str = "1") -> int:
     """Measure or resume the study in a campaign; return the status."""
+    try:
+        return _measured(name, seed)
+    except KeyboardInterrupt as stop:
+        print(f"torture: interrupted. {stop}", file=sys.stderr)
+        return 130
+
+
+def _measured(name, seed):
+    from wanbench.errors import WanbenchError
+    from wanbench.measure import campaign, experiments, labs, plan
+
     regions = ["aws:eu-west-1", "aws:us-east-1"]
     links = labs.geodesic_links(regions, path_inflation=1.5, rate_bps=20e6)
     measuring = [experiments.Ping(count=5, interval_s=0.05), experiments.Iperf3(duration_s=1)]
@@ -22,9 +30,6 @@ def main(name: str, seed: str = "1") -> int:
     except (WanbenchError, OSError) as error:
         print(f"torture: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt as stop:
-        print(f"torture: interrupted. {stop}", file=sys.stderr)
-        return 130
     print(run, file=sys.stderr)
     return 0
 
