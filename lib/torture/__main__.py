@@ -23,8 +23,8 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-from .faults import FAULTS, NotPossible
-from .watched import Study, scratch, unmount, verify
+from .faults import FAULTS
+from .watched import NotPossible, Study, scratch, unmount, verify
 
 BAD = ("lost", "left", "tracebacks", "silent")
 GRACEFUL = (0, 2, 130, 143)  # statuses that a driver chooses itself

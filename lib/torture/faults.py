@@ -15,7 +15,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from .watched import Study, is_helper, unmount
+from .watched import NotPossible, Study, is_helper, unmount
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 TARGETS = {
@@ -32,11 +32,16 @@ def signalled(target: str, number: signal.Signals, times: int):
 
     def fault(study: Study, chance: random.Random):
         study.wait(chance)
+        while not (pids := study.processes(TARGETS[target])) and study.driver.poll() is None:
+            time.sleep(0.02)
+        if not pids:
+            raise NotPossible(f"no {target} runs any more")
         for _ in range(times):
-            for pid in study.processes(TARGETS[target]):
+            for pid in pids:
                 with suppress(ProcessLookupError):
                     os.kill(pid, number)
             time.sleep(chance.uniform(0, AFTER_S))
+            pids = study.processes(TARGETS[target])
 
     return fault
 
@@ -90,10 +95,6 @@ def hostile(study: Study, chance: random.Random):
     content = path.read_bytes()
     path.write_bytes(chance.choice([b"", content[: len(content) // 2], chance.randbytes(2000), b"<script>\x00{" * 99]))
     study.damaged = path
-
-
-class NotPossible(Exception):
-    """The fault came too early or too late to do harm, and is not counted."""
 
 
 FAULTS = {

@@ -28,6 +28,10 @@ def is_helper(words: list[str]) -> bool:
     return any("lab_supervisor" in word for word in words)
 
 
+class NotPossible(Exception):
+    """The fault came too late to do harm, and is not counted."""
+
+
 class Study:
     """A study in a folder of its own: its data, its temporary files, its processes, which all carry a mark."""
 
@@ -54,11 +58,12 @@ class Study:
             )
 
     def wait(self, chance: random.Random) -> None:
-        """Wait until the lab opens, and then until a random moment of the study, at the latest until its end."""
+        """Wait until the lab opens, and then until a random moment; raise NotPossible if the study has ended."""
         while self.driver.poll() is None and not self.processes(is_helper):
             time.sleep(0.05)
         with suppress(subprocess.TimeoutExpired):
             self.driver.wait(chance.uniform(0, LASTS_S))
+            raise NotPossible("the study has ended")
 
     def processes(self, wanted: Callable) -> list[int]:
         """Return the pids of this study whose command line is wanted."""
