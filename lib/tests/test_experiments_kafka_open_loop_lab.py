@@ -70,7 +70,8 @@ def test_beyond_the_rate_of_a_link_the_backlog_grows_and_the_generator_is_on_tim
 
 def test_a_trial_has_it_as_its_load_with_other_measurements_beside(lab, tmp_path):
     beside = (HostMetrics(), LinkSamples(), BrokerMetrics())
-    load = KafkaOpenLoop(100, record_bytes=200, groups=3, topics=2, duration_s=2, warmup_s=1)
+    settings = {"consumer_settings": {"group.protocol": "consumer"}}  # groups of KIP-848
+    load = KafkaOpenLoop(100, record_bytes=200, groups=3, topics=2, duration_s=2, warmup_s=1, **settings)
     trial = KafkaTrial(load, alongside=beside, client_regions=("eu", "us", "asia"))
     files = trial.run(lab.host("us"), lab.host("eu"), tmp_path, "0001.1")
     kinds = {file.path.partition("/")[0] for file in files}

@@ -96,6 +96,18 @@ def test_the_generator_fell_behind_if_it_was_late_for_more_than_one_in_a_hundred
     assert not found["open_loop_histograms"].fell_behind.any()
 
 
+def test_a_group_that_lets_records_wait_is_a_generator_that_fell_behind(tmp_path):
+    """Half of the records wait for the group's program for 15 ms, beside a median of 20 ms; producers are on time."""
+    seconds = [{"second": n, "n_received": 4, "n_duplicates": 0, "n_negative": 0, "n_received_in": 4} for n in range(3)]
+    for late, behind in ([0, 2, 150, 2], True), ([0, 2, 40, 2], False):
+        lines = [{**second, "latency": [20_000, 4], "late": late} for second in seconds]
+        lines = [{"program": "open-loop consumer", "format": 1}, *lines]
+        sent = [{"second": n, **SECOND, "late": [0, 2], "publish": [20_000, 2]} for n in range(3)]
+        sent = [{"program": "open-loop producer", "format": 1}, *sent]
+        [row] = kafka_open_loop.read(write(tmp_path, sent, lines))["open_loop_loads"].to_dict("records")
+        assert row["fell_behind"] == behind and row["late_p99_ms"] == pytest.approx(late[2] / 10)
+
+
 def test_a_load_that_never_started_is_a_row_without_seconds(tmp_path):
     lines = [{"program": "open-loop producer", "format": 1}]
     found = kafka_open_loop.read(write(tmp_path, producing=lines, start_s=None, error="no broker", consumers=[]))

@@ -39,7 +39,7 @@ def by_rate(trials):
 def test_all_trials_count_and_steps_beyond_capacity_are_named(trials):
     assert "36 of 36 trials count. “plain” fell behind in 3 of 3 trials at 2,500 records/s and 6" in str(trials)
     assert "“near” fell behind in 3 of 3 trials at 4,000" in str(trials)
-    assert trials.highest_kept(partitions=6) == 1500
+    assert trials.highest_kept(partitions=6) == 1500 and trials.highest_kept(1500, partitions=6) == 500
     assert len(trials.formatted_table()) == 12
 
 

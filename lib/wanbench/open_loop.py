@@ -2,8 +2,9 @@
 Decide from counts whether an open-loop load is valid: its generator sent records on schedule, without waiting for
 earlier ones.
 
-The generator fell behind if it handed more than 1 % of the records to the Kafka client late: by more than 5 ms, and by
-more than 5 % of the median time to acknowledgement. The 99th percentile of latency may then be due to the generator.
+The generator fell behind if its producers handed more than 1 % of the records to the Kafka client late, or if one of
+its consumer groups left more than 1 % waiting in the client: for more than 5 ms, and for more than 5 % of the median
+latency (to the acknowledgement, or end to end). The 99th percentile of latency may then be due to the generator.
 Waits for a full queue do not count as lateness. A shorter delay may be a time slice of a busy processor, or is too
 small a part of the latency to change a conclusion.
 """
@@ -31,16 +32,16 @@ def quantile(counts: Mapping[int, int], q: float, n_lost: int = 0) -> int | None
     return None
 
 
-def fell_behind(late: Mapping[int, int], published_us: Mapping[int, int]) -> bool:
+def fell_behind(late: Mapping[int, int], latency_us: Mapping[int, int]) -> bool:
     """
     Return whether the generator fell behind.
 
-    `late` counts records by lateness in units of `LATE_UNIT_MS`, `published_us` counts them by time to acknowledgement
-    in µs.
+    `late` counts the records of producers or of a group by lateness in units of `LATE_UNIT_MS`, `latency_us` counts
+    them by latency in µs.
 
     >>> fell_behind({0: 98, 60: 2}, {20_000: 100}), fell_behind({0: 98, 60: 2}, {900_000: 100})
     (True, False)
     """
-    allowed_ms = max(LATE_MS, LATE_PART * (quantile(published_us, 0.5) or 0) / 1_000)
+    allowed_ms = max(LATE_MS, LATE_PART * (quantile(latency_us, 0.5) or 0) / 1_000)
     n_late = sum(n for value, n in late.items() if value * LATE_UNIT_MS > allowed_ms)
     return n_late > LATE_SHARE * sum(late.values())

@@ -1,8 +1,9 @@
 """
-Keep a batch in a bucket: each job runs in a temporary folder, and copies up what it made.
+Keep a batch in a bucket: each job runs in a temporary folder, and copies its files to the bucket.
 
-The record of a page, which says that the page is complete, goes up last. The command that runs the batch works on a
-copy of its folder. pyarrow copies: unlike s3fs it is installed already, and it allows any version of boto3.
+The record of a page, which says that the page is complete, is copied last. The command that runs the batch works on a
+local copy of the batch's folder. pyarrow copies: unlike s3fs it is installed already, and it allows any version of
+boto3.
 """
 
 from __future__ import annotations
@@ -28,7 +29,11 @@ PREFIX, LOCK = "wanbench-bucket-", ".lock"
 
 
 class Bucket:
-    """The folder of a batch at an address such as "s3://bucket/prefix/name"; raise ParameterError if it is not one."""
+    """
+    Copy files to and from a batch's folder in a bucket.
+
+    The address is such as "s3://bucket/prefix/name"; raise ParameterError for another form.
+    """
 
     def __init__(self, address: str):
         try:
@@ -37,19 +42,19 @@ class Bucket:
             raise refusal("--to", address, f"an address such as s3://bucket/prefix ({error})") from None
 
     def put(self, folder: Path, *names: str) -> None:
-        """Copy files and folders up, in this order; leave out those that do not exist."""
+        """Copy files and folders to the bucket, in this order; leave out those that do not exist."""
         for name in names:
             if (folder / name).exists():
                 fs.copy_files(str(folder / name), f"{self.path}/{name}", destination_filesystem=self.files)
 
     def get(self, folder: Path, *names: str) -> None:
-        """Copy files and folders down; leave out those that do not exist."""
+        """Copy files and folders from the bucket; leave out those that do not exist."""
         for name in names:
             with suppress(FileNotFoundError):
                 fs.copy_files(f"{self.path}/{name}", str(folder / name), source_filesystem=self.files)
 
     def session(self) -> str:
-        """Return the session of the command that runs the batch, or "" if it has ended."""
+        """Return the name of the command that runs the batch, or "" if the command has ended."""
         with self.files.open_input_stream(f"{self.path}/{SESSION}") as file:
             return file.read().decode()
 
@@ -61,7 +66,7 @@ class FarJob(BatchJob):
     """A job of a batch that is kept in a bucket."""
 
     def is_wanted(self) -> bool:
-        """Return whether the command that started this job still runs the batch, as the bucket tells."""
+        """Return whether the bucket still names the command that started this job."""
         return bucket_at(self.to).session() == self.session
 
 
@@ -111,7 +116,7 @@ def run_far(job: BatchJob, environment: Mapping[str, str]) -> State:
 
 
 class FarDriver(Driver):
-    """A driver that works on a copy of the batch's folder in a bucket. A later command takes the batch over."""
+    """Run a batch in a bucket, on a local copy of its folder, until a later command takes the batch over."""
 
     run_job = staticmethod(run_far)
 

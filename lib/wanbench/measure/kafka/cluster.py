@@ -211,10 +211,7 @@ class Cluster(BaseCluster):
         self._node(node_id).thaw()
 
     def reconfigure(
-        self,
-        settings: Mapping[str, object] | None = None,
-        security: str | Security | None = None,
-        version: str | None = None,
+        self, settings: Mapping | None = None, security: str | Security | None = None, version: str | None = None
     ) -> bool:
         """
         Restart all nodes with other settings, security or version; return False, without a restart, if nothing changes.

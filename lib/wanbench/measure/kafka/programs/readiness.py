@@ -76,15 +76,8 @@ def first_record(client: dict[str, Any], admin: KafkaAdminClient, brokers: set[i
         )
         producer = KafkaProducer(**client, **EAGER, acks="all", linger_ms=0, max_block_ms=ATTEMPT_MS)
         ending.callback(producer.close, timeout=0)
-        consumer = KafkaConsumer(
-            name,
-            **client,
-            **EAGER,
-            group_id=name,
-            auto_offset_reset="earliest",
-            enable_auto_commit=False,
-            fetch_max_wait_ms=50,
-        )
+        settings = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "fetch_max_wait_ms": 50}
+        consumer = KafkaConsumer(name, **client, **EAGER, **settings, group_id=name)
         ending.callback(consumer.close, autocommit=False)
         sent = [producer.send(name, b"first", partition=number) for number in range(len(ids))]
         for future in sent:
