@@ -54,6 +54,11 @@ quick: setup ## run the tests that need no lab, no cluster and no browser, and t
 fuzz: setup ## feed the readers thousands of damaged and made-up files, others each time (tens of minutes)
 	@cd lib && $(PYTEST) --numprocesses 2 --hypothesis-profile fuzz -m fuzz tests
 
+MINUTES := 10
+.PHONY: torture
+torture: setup ## inflict faults on small studies for ten minutes, and count what is lost or left (MINUTES=30, SEED=2)
+	@PYTHONPATH=lib $(BIN)/python -m torture --minutes $(MINUTES) --seed $(or $(SEED),1)
+
 .PHONY: lab
 lab: setup ## open JupyterLab on the notebooks
 	@$(BIN)/jupyter labextension disable --level=sys_prefix @jupyterlab/apputils-extension:announcements 2>/dev/null
