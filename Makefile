@@ -54,6 +54,11 @@ quick: setup ## run the tests that need no lab, no cluster and no browser, and t
 fuzz: setup ## feed the readers thousands of damaged and made-up files, others each time (tens of minutes)
 	@cd lib && $(PYTEST) --numprocesses 2 --hypothesis-profile fuzz -m fuzz tests
 
+MINUTES := 10
+.PHONY: torture
+torture: setup ## inflict faults on small studies for ten minutes, and count what is lost or left (MINUTES=30, SEED=2)
+	@PYTHONPATH=lib $(BIN)/python -m torture --minutes $(MINUTES) --seed $(or $(SEED),1)
+
 .PHONY: lab
 lab: setup ## open JupyterLab on the notebooks
 	@$(BIN)/jupyter labextension disable --level=sys_prefix @jupyterlab/apputils-extension:announcements 2>/dev/null
@@ -62,9 +67,12 @@ lab: setup ## open JupyterLab on the notebooks
 		--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate
 
 .PHONY: check
-check: setup ## lint, format and notebook hygiene, without changing anything
+check: setup ## lint, format, types, insecure calls and notebook hygiene, without changing anything
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/basedpyright --project lib --pythonpath $(BIN)/python
+	@$(BIN)/bandit --quiet --configfile lib/pyproject.toml --recursive lib/wanbench 2>/dev/null # it warns of each reason that it skips
+	@$(BIN)/zizmor --offline --quiet .github/workflows
 	@$(NOTEBOOKS) -exec $(STRIP) --verify {} +
 
 .PHONY: format
@@ -78,7 +86,7 @@ size: setup ## count the library's lines of code and docstrings, and its files, 
 	@$(BIN)/python scripts/size.py
 
 .PHONY: bench
-bench: setup ## run all benchmarks, and write their figures into docs/measured.md (about an hour)
+bench: setup ## run all benchmarks, and write their figures into docs/measured.md (about 80 minutes)
 	@failed=0; for benchmark in $(filter-out benchmarks/measured.py,$(wildcard benchmarks/*.py)); do \
 		$(BIN)/python "$$benchmark" || failed=1; done; $(BIN)/python benchmarks/measured.py; exit $$failed
 

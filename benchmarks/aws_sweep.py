@@ -1,6 +1,8 @@
 """
-Kills a driver of 46 hosts in 20 regions at 10 random moments and sweeps after each: prints what every kill left, and
-fails if a sweep leaves anything. AWS is moto's server, on this machine over HTTP; WANBENCH_KILLS=50 kills fifty times.
+Kill a driver of 46 hosts in 20 regions at 10 random moments, and sweep after each: `python benchmarks/aws_sweep.py`.
+
+Prints what each kill left, and fails if a sweep leaves anything. moto's server stands in for AWS, on this machine over
+HTTP. WANBENCH_KILLS=50 kills fifty times.
 """
 
 import contextlib
@@ -27,7 +29,7 @@ N_REGIONS = 20
 
 
 def drive(codes):
-    """Two labs at a time: two hosts in each region, and six more in the first six."""
+    """Open two labs at the same time: two hosts in each region, and one more in each of the first six regions."""
     aws_driver.in_a_hurry()
     names = [f"aws:{code}" for code in codes]
     with aws_driver.lab_on_aws(names, hosts_per_region=2), aws_driver.lab_on_aws(names[:6]):
@@ -36,14 +38,14 @@ def drive(codes):
 
 
 def offers(aws, code):
-    """Whether a region has the instances; the stand-in has none in its newest regions."""
+    """Return whether a region offers the instance type; moto offers none in its newest regions."""
     wanted = [{"Name": "instance-type", "Values": ["t3.micro"]}]
     of_zones = {"LocationType": "availability-zone", "Filters": wanted}
     return bool(aws.pages("ec2", code, "describe_instance_type_offerings", "InstanceTypeOfferings", **of_zones))
 
 
 def start(codes):
-    """A driver, as a program of its own, that has loaded everything and is about to begin."""
+    """Start a driver as a process; return it once it has loaded everything and begins."""
     command = [sys.executable, __file__, *codes]
     driver = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -55,7 +57,7 @@ def start(codes):
 
 
 def end(driver):
-    """Kill a driver, if it still runs; whether it did."""
+    """Kill a driver; return whether it was still running."""
     running = driver.poll() is None
     driver.send_signal(signal.SIGKILL)
     driver.wait()

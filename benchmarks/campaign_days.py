@@ -1,9 +1,9 @@
 """
-What a further day of a campaign costs: `python benchmarks/campaign_days.py`.
+Measure what a further day of a campaign costs: `python benchmarks/campaign_days.py`.
 
-Adds a survey of a day (the committed recording: 56 pairs, 112 raw files) to a campaign again and again, and reads the
-campaign after each: the last days must cost what the second cost. At the end, a query over all days, by DuckDB and by
-pandas.
+Adds the committed recording of a survey (56 pairs, 112 raw files) to a campaign as the run of one day after another,
+and reads the campaign after each. The last days must take at most 1.5 times as long as the first ones. At the end, it
+compares DuckDB and pandas by a query over all days.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def main() -> int:
 
 
 def add_day(data: Path, recording: Path, day: date) -> None:
-    """Add the recording as a run of a day, in links to a copy of its files."""
+    """Add the recording as the run of one day; its files are hard links to one copy."""
     folder = data / "raw" / "daily" / f"{day:%Y%m%d}T000000Z-00000000"
     events = [json.loads(line) for line in (recording / "journal.jsonl").read_text().splitlines()]
     events[0] |= {"campaign": "daily", "run_id": folder.name}

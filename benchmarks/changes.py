@@ -1,11 +1,10 @@
 """
-Change points in 200 simulated pair-years, beside Apache Otava: `python benchmarks/changes.py --otava PYTHON`.
+Find change points in 200 simulated pair-years, and compare with Apache Otava: `python benchmarks/changes.py`.
 
-The years are those of `simulations.pair_years`, with RTTs; both see the same daily medians. Otava pins another
-numpy, so it runs in an environment of its own:
-`uv venv OTAVA && uv pip install -p OTAVA apache-otava==0.8.0`, then PYTHON is
-`OTAVA/bin/python`. It runs with its defaults, and once more reporting only changes of at least 3 %, the smallest that
-are planted.
+Both methods see the same daily medians of RTT, of the years by `simulations.pair_years`. Otava needs another version of
+numpy, so it runs in a separate environment: `uv venv OTAVA && uv pip install -p OTAVA apache-otava==0.8.0`, then add
+`--otava OTAVA/bin/python`. Otava runs once with its defaults, and once so that it reports only changes of at least 3 %,
+which are the smallest that are planted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How long a user waits: the first use of a method, and a replayed page: `python benchmarks/first_use.py`."""
+"""Measure how long a user waits for a method's first use and for a replayed page: `python benchmarks/first_use.py`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TURNS = 5
 
 
 def main() -> int:
-    """Measure each command by turns; return 1 if a bound is exceeded."""
+    """Time the first use of a method and the import of pandas in turn, then a page; return 1 if a bound is exceeded."""
     commands = {
         "method": [sys.executable, "-c", "import wanbench; wanbench.methods.fit_rtt"],
         "pandas": [sys.executable, "-c", "import pandas"],

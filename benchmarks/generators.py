@@ -1,20 +1,21 @@
 """
-What generators of a load cost: processor time of each client by rate, round trip and guarantee.
+Measure what load generators cost: processor time of each client by rate, RTT and guarantee.
 
     python benchmarks/generators.py [--rates 50 500 5000] [--rtts 2 20 300] [--seconds 8] [--loops 0]
     python benchmarks/generators.py --reproduce
 
-A client alone sends records of 2 KB, acks=all, linger 10 ms, batches of 16 KB, to three partitions. Clients are Kafka's
-own (ProducerPerformance, in the profile that the library gives it) and librdkafka, each idempotent and not, with five
-requests in flight. The cluster is three brokers of a local lab, at each round trip. Processor time is that of the
-client's process alone, its start left out for librdkafka and, for Java, taken off as that of a run of one record.
-`--loops` starts as many endless loops beside it: a full machine.
+One client at a time sends records of 2 KB to three partitions, with acks=all, a linger of 10 ms, batches of 16 KB and
+five requests in flight. Clients are Kafka's own (ProducerPerformance, with the JVM flags that the library gives it) and
+librdkafka, each idempotent and not. The cluster has three brokers in a local lab, with each RTT. Processor time is that
+of the client's process without its start; for Java, the start is estimated by a run of one record. `--loops` also
+starts this many endless loops, to see what a busy machine changes.
 
-`--reproduce` needs no lab and nothing of this library: librdkafka's own mock brokers, 100 records/s, a round trip of
-300 ms. An idempotent producer then uses half a processor and more while records wait: once five records of a partition
-are in flight, no request may be sent, but the broker thread computes its next wake-up from the oldest waiting record,
-which is in the past, and so polls with a timeout of zero until the answer comes. It also has a single batch in flight
-per partition, as rd_kafka_toppar_producer_serve() takes the number of records in flight from a limit of five requests.
+`--reproduce` needs no lab and nothing of this library: librdkafka's mock brokers answer 100 records/s with an RTT of
+300 ms. An idempotent producer then uses half a processor and more while records wait. Once five records of a partition
+are in flight, no request may be sent; but the broker thread computes its next wake-up from the oldest waiting record,
+which is in the past, and so polls with a timeout of zero until the answer comes. The producer also has a single batch
+in flight per partition, because rd_kafka_toppar_producer_serve() compares the number of records in flight with the
+limit of five requests.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ IN_FLIGHT = "max.in.flight.requests.per.connection"
 
 
 def main() -> int:
-    """Print the table, or the reproducer's three lines."""
+    """Print the table, or the three lines of `--reproduce`."""
     options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0].strip())
     options.add_argument("--rates", type=float, nargs="+", default=[50, 500, 5_000])
     options.add_argument("--rtts", type=float, nargs="+", default=[2, 20, 300])
@@ -56,7 +57,12 @@ def main() -> int:
 
 
 def send(settings: dict, topic: str, rate: float, seconds: float) -> dict:
-    """Send on schedule through librdkafka, and measure this process."""
+    """
+    Send records at a rate (records/s) by librdkafka; return what this took.
+
+    The result has processor time (`used_s`), the number of acknowledged records, and the median latency from when a
+    record was due to its acknowledgement (`p50_ms`).
+    """
     import confluent_kafka
 
     client, latencies = confluent_kafka.Producer(settings), []
@@ -86,7 +92,7 @@ def send(settings: dict, topic: str, rate: float, seconds: float) -> dict:
 
 
 def librdkafka(bootstrap: str, idempotent: bool, **more) -> dict:
-    """Settings of a producer."""
+    """Return the settings of a librdkafka producer."""
     return {
         "bootstrap.servers": bootstrap, "acks": "all", "linger.ms": LINGER_MS, "batch.size": BATCH_BYTES,
         "socket.nagle.disable": True, "enable.idempotence": idempotent, IN_FLIGHT: 5, **more,
@@ -94,7 +100,7 @@ def librdkafka(bootstrap: str, idempotent: bool, **more) -> dict:
 
 
 def print_line(rtt_ms, rate, client, used_s, acknowledged, p50_ms, seconds) -> None:
-    """One line of the table."""
+    """Print one line of the table."""
     per_record = f"{1e6 * used_s / acknowledged:8,.0f}" if acknowledged else "       -"
     latency = "-" if p50_ms is None else f"{p50_ms:,.0f}"
     print(
@@ -105,14 +111,14 @@ def print_line(rtt_ms, rate, client, used_s, acknowledged, p50_ms, seconds) -> N
 
 
 def run_send(settings: dict, topic: str, rate: float, seconds: float, enter=()) -> dict:
-    """`send` in a process of its own: its processor time, answers and median latency."""
+    """Call `send` in a separate process, started by the command `enter`, and return its result."""
     work = json.dumps({"settings": settings, "topic": topic, "rate": rate, "seconds": seconds})
     done = subprocess.run([*enter, sys.executable, __file__, "--send", work], capture_output=True, check=True)
     return json.loads(done.stdout)
 
 
 def reproduce(seconds: float) -> int:
-    """The three ways against mock brokers."""
+    """Send to mock brokers by an idempotent producer and by two others, and print a line for each."""
     import confluent_kafka
 
     mock = confluent_kafka.Producer(
@@ -132,7 +138,7 @@ def reproduce(seconds: float) -> int:
 
 
 def compare(asked) -> int:
-    """All clients against a cluster of the lab."""
+    """Send to a cluster in a local lab by each client, and print a line for each RTT, rate and client."""
     from wanbench.measure.kafka import Cluster, unavailable
     from wanbench.measure.labs.local import LocalLab
     from wanbench.measure.links import LinkSettings
@@ -166,12 +172,12 @@ def compare(asked) -> int:
 
 
 def window_rate(rtt_ms: float) -> float:
-    """Records per second that five batches in flight to each broker allow: Java is given no more than it can send."""
+    """Return the records/s that five batches in flight per partition allow: Java is given no more than it can send."""
     return 5 * (BATCH_BYTES // RECORD_BYTES) * PARTITIONS / (rtt_ms / 1e3)
 
 
 def java(host, bootstrap: str, records: int, rate: float, idempotent: bool) -> tuple[float, float, float | None]:
-    """Processor time, duration and median latency of Kafka's own tool, which sends all records."""
+    """Send records by Kafka's own tool; return its processor time (s), duration (s) and median latency (ms)."""
     from wanbench.measure.kafka.java_commands import kafka_jars
 
     command = [

@@ -1,10 +1,10 @@
 """
-How fast inference by region is, compared with plain loops: `python benchmarks/inference.py`.
+Measure how fast inference by region is, compared with a plain loop: `python benchmarks/inference.py`.
 
-A simulated survey of 46 regions (2,070 ordered pairs, 1,035 unordered): 10,000 bootstrap resamples of the regions
-(slope, intercept and r of RTT on distance). Every job does the whole of its work in each run, in this process and on
-one core, interleaved, so that a busy moment falls on all; the table gives medians. Plain loops do fewer and are
-extrapolated, which the table says. Before anything is timed, the results are compared.
+The work is 10,000 bootstrap resamples of the regions of a simulated survey (46 regions, 1,035 unordered pairs), for the
+slope, intercept and r of RTT on distance. wanbench and the loop run in turn, in this process and on one core, so that a
+busy moment affects both; the table gives medians. The loop makes fewer resamples, and its time is extrapolated, which
+the table says. Before anything is timed, the results are compared.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 
 
 def main() -> int:
-    """Measure, print, and say whether the goal of about a second is met (exit status 1 if not)."""
+    """Measure both in turn, and print a table; return 1 if wanbench takes longer than the goal."""
     options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0].strip())
     options.add_argument("--regions", type=int, default=46, help="regions (default: %(default)s)")
     options.add_argument("--times", type=int, default=10_000, help="resamples (default: %(default)s)")
@@ -70,7 +70,12 @@ GOALS = {"resamples of regions, line: wanbench"}
 
 
 def table(seconds: dict[str, list[float]], turns: dict[str, int], times: int) -> dict[str, float]:
-    """Print a row per job; the ratio is to wanbench's row of the same work. Return seconds for all turns by job."""
+    """
+    Print a row per job, with the ratio of its time to that of wanbench for the same work.
+
+    `seconds` has the time of each run by job, `turns` the resamples of a run by job. Returns the median time (s) for
+    `times` resamples by job.
+    """
     print(f"{'':44} {'turns':>7} {'median s':>9} {'min s':>8} {'max s':>8} {f's for {times:,}':>13} {'ratio':>7}")
     whole = {name: statistics.median(each) * times / turns[name] for name, each in seconds.items()}
     for name, each in seconds.items():
@@ -83,7 +88,7 @@ def table(seconds: dict[str, list[float]], turns: dict[str, int], times: int) ->
 
 
 class Survey:
-    """RTT and distance of a simulated survey, as each of the jobs takes them."""
+    """Simulate a survey, and resample its regions by wanbench or by a plain loop."""
 
     def __init__(self, n_regions: int):
         self.pairs = simulated_surveys.survey(n_regions, seed=1, region_ms=5)
@@ -111,7 +116,7 @@ class Survey:
 
 
 def agree(survey: Survey) -> None:
-    """Refuse to time what does not give the same."""
+    """Exit unless wanbench and the plain loop give the same result."""
     if not np.allclose(survey.resample(200, 3), survey.resample_loop(200, 3)):
         raise SystemExit("resamples: wanbench and the plain loop differ")
 

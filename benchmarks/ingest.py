@@ -1,10 +1,10 @@
 """
-How fast logs become tables, compared with `wc -l`, jc and pingparsing: `python benchmarks/ingest.py`.
+Measure how fast logs become tables, compared with `wc -l`, jc and pingparsing: `python benchmarks/ingest.py`.
 
-Makes a ping log (10 million lines, about 840 MB) and 2,000 iperf3 files in a temporary folder, reads each with
-everything that can, one after the other, and prints a table. Every reader runs in a separate process, so its peak
-memory is its own. Files have just been written, so they come out of the page cache. The slow peers read a slice, whose
-size is stated; so does wanbench, for comparison.
+Makes a ping log (10 million lines, about 840 MB) and 2,000 iperf3 files in a temporary folder, reads them by each
+reader in turn, and prints a table. Each reader runs in a separate process, so its peak memory is its own. Files have
+just been written, so they are read from the page cache. The slow peers read a slice of the log, whose size is stated;
+wanbench reads the slice, too, for comparison.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_OF_JSON = 1.5  # time to read iperf3's files, over that of reading and pars
 
 
 def main() -> int:
-    """Measure, print, and say whether the goal for the log is met (exit status 1 if not)."""
+    """Measure each reader, and print a table; return 1 if wanbench misses a goal."""
     from measured import record  # here, because a test imports this file from elsewhere
 
     options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0].strip())
@@ -78,7 +78,7 @@ def main() -> int:
 
 
 def _run(job, *arguments):
-    """Do a job in a separate process; returns what it reports, with its wall time and peak memory."""
+    """Do a job in a separate process; return what it reports, with its wall time and peak memory."""
     return _timed([sys.executable, __file__, "--job", job, *map(str, arguments)])
 
 
@@ -116,7 +116,7 @@ def _show(name, path, done, expected=None):
 
 
 def make_log(path, lines):
-    """A log of `ping -D -O`: 0.1 % lost, 0.02 % twice, 0.02 % late, sequences that wrap, and a footer."""
+    """Write a log of `ping -D -O` with a footer: 0.1 % of echoes are lost, 0.02 % are duplicated, 0.02 % are late."""
     lines, chance, received, again = int(lines), random.Random(1), 0, 0
     odd: list[tuple[int, str]] = []  # lines to come that are not in their turn, by time in microseconds
     with open(path, "w") as file:
@@ -151,7 +151,7 @@ def _stamp(microseconds):
 
 
 def make_iperf3(folder, files):
-    """Copies of a recorded file, each with its own cookie."""
+    """Write copies of a recorded file, each with its own cookie."""
     text = IPERF3_SAMPLE.read_text()
     cookie = json.loads(text)["start"]["cookie"]
     Path(folder).mkdir()
@@ -161,7 +161,7 @@ def make_iperf3(folder, files):
 
 
 def convert(path):
-    """The reader that the goal is about."""
+    """Convert a ping log to Parquet by wanbench, which is what the goal is for."""
     import pyarrow.parquet as pq
 
     from wanbench.read.ingest import ping
@@ -176,34 +176,34 @@ def convert(path):
 
 
 def read_lines(path):
-    """Only the lines, one by one: the bound of a reader in plain Python."""
+    """Read lines without parsing them: no reader in plain Python is faster."""
     with open(path, "rb") as lines:
         return _clocked(lambda: range(sum(1 for _ in lines)))
 
 
 def read_ping(path):
-    """wanbench, to an Arrow table."""
+    """Read a ping log into an Arrow table by wanbench."""
     from wanbench.read.ingest import ping
 
     return _clocked(lambda: ping.read(path)["echoes"])
 
 
 def read_ping_carefully(path):
-    """wanbench, a line at a time."""
+    """Read a ping log by wanbench's slower parser, which takes a line at a time."""
     from wanbench.read.ingest import ping
 
     return _clocked(lambda: ping.read(path, fast=False)["echoes"])
 
 
 def read_jc(path):
-    """jc's parser of ping, in this process."""
+    """Read a ping log by jc's parser."""
     import jc
 
     return _clocked(lambda: jc.parse("ping", Path(path).read_text(), quiet=True)["responses"])
 
 
 def read_jc_stream(path):
-    """jc's streaming parser of ping, in this process."""
+    """Read a ping log by jc's streaming parser."""
     import jc
 
     with open(path) as lines:
@@ -211,19 +211,19 @@ def read_jc_stream(path):
 
 
 def read_pingparsing(path):
-    """pingparsing's parser, in this process."""
+    """Read a ping log by pingparsing."""
     from pingparsing import PingParsing
 
     return _clocked(lambda: PingParsing().parse(Path(path).read_text()).icmp_replies)
 
 
 def read_json(folder):
-    """Only the JSON, into dicts: the minimum that reading takes."""
+    """Parse the JSON of iperf3 files into dicts, without making tables."""
     return _clocked(lambda: [json.loads(path.read_bytes()) for path in sorted(Path(folder).iterdir())])
 
 
 def read_iperf3(folder):
-    """wanbench, to tables."""
+    """Read iperf3 files into tables by wanbench."""
     from wanbench.read import ingest
 
     return _clocked(lambda: ingest.read_files(sorted(Path(folder).iterdir()), "iperf3")["transfers"])

@@ -1,4 +1,4 @@
-"""Whether a survey by IPv6 equals one by IPv4: page 02's, twice each, by turns: `python benchmarks/ip_versions.py`."""
+"""Compare page 02's survey by IPv6 and by IPv4, twice each, in turn: `python benchmarks/ip_versions.py`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAIR = ["from_region", "to_region"]
 
 
 def survey(ip_version: int, turn: int):
-    """Run page 02's survey by one IP version."""
+    """Run page 02's survey by an IP version, 4 or 6."""
     ping = experiments.Ping(interval_s=0.05, ip_version=ip_version)
     iperf3 = experiments.Iperf3(omit_s=1, window_bytes=WINDOW_BYTES, ip_version=ip_version)
     tests = plan.make_plan(regions=REGIONS, experiments=[ping, iperf3], rate_bps=RATE_BPS, seed=1)
@@ -29,7 +29,7 @@ def survey(ip_version: int, turn: int):
 
 
 def ratios(runs, *, on_the_wire: bool) -> pd.Series:
-    """Return the logarithm of IPv6's throughput over IPv4's by ordered pair, as payload or as bytes with headers."""
+    """Return log(throughput by IPv6 / throughput by IPv4) by ordered pair, of the payload or of whole packets."""
     parts = pd.concat([ingest.read_run(run.folder)["transfers"] for run in runs])
     share = parts.mss_bytes.astype(float) / MTU_BYTES if on_the_wire else 1.0
     logs = np.log(parts.throughput_bps / share).groupby([*(parts[name] for name in PAIR), parts.ip_version]).mean()
@@ -37,7 +37,11 @@ def ratios(runs, *, on_the_wire: bool) -> pd.Series:
 
 
 def equal(runs) -> bool:
-    """Print both ratios with 90 % intervals, and tell whether that on the wire is within the margin (two 5 % tests)."""
+    """
+    Print both ratios with 90 % intervals; return whether the interval of the ratio on the wire is within the margin.
+
+    This is a test of equivalence at 5 %, by two one-sided tests.
+    """
     for on_the_wire in (False, True):
         logs = ratios(runs, on_the_wire=on_the_wire)
         ends = [logs.index.get_level_values(name).map(REGIONS.index).to_numpy() for name in PAIR]

@@ -1,12 +1,11 @@
 """
-How soon a Kafka cluster serves on this machine, what it takes, and what it leaves: `python benchmarks/kafka_cluster.py
-[3|9 ...]`.
+Measure how soon a Kafka cluster serves, and what it uses and leaves: `python benchmarks/kafka_cluster.py [3|9 ...]`.
 
-Without arguments: three brokers in three regions (one way 15, 20 and 35 ms), then nine, three per region, with both
-sets of JVM flags; then three without the class archive. About three minutes on two processors. "serves" is from the
-call that opens the lab until a record has been produced to every broker, with acks=all, and consumed. "left" counts
-processes and folders afterwards. The figures are of this machine and of what else it does meanwhile, which the load
-before each start tells.
+Starts three brokers in three regions (15, 20 and 35 ms apart one way), and nine, three per region, with both sets of
+JVM flags; then three without the archive of Java classes. An argument selects a number of brokers. All takes about
+three minutes on two processors. "serves s" is the time from opening the lab until a record has been produced to every
+broker, with acks=all, and consumed. "left" counts processes and folders that remain at the end. Other work on this
+machine makes all slower, so the load before each start is printed.
 """
 
 import os
@@ -37,7 +36,7 @@ CASES = (
 
 
 def processes(folder):
-    """Processor seconds and MiB of memory of every Java process of a lab, by its number."""
+    """Return processor time (s) and memory (MiB) of each Java process of a lab, by process number."""
     found = {}
     for process in filter(str.isdigit, os.listdir("/proc")):
         with suppress(OSError, IndexError):

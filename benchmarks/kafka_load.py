@@ -1,21 +1,22 @@
 """
-What the harness costs: `python benchmarks/kafka_load.py [--blocks N] [--records N] [--batch-bytes N]`.
+Measure what the library adds to the cost of a Kafka load: `python benchmarks/kafka_load.py`.
 
-One cluster of three brokers in three regions, one producer in a fourth, 20 ms from each of them, and the same load
-interleaved (A B C C B A ...) in three ways:
+A cluster has three brokers in three regions; a producer in a fourth region is 20 ms from each (one way). The same load
+runs in three ways, interleaved (A B C C B A ...):
 
-- by `KafkaLoad`,
-- typed by hand with the class archive: Kafka's perf tool started straight in the region's namespace with its arguments
-  written out here, and Java's own as `KafkaLoad` has them, the archive of classes that this library makes among them,
-- typed by hand in plain Java: the same without that archive, as on a machine that never saw this library.
+- by `KafkaLoad`;
+- typed by hand with the class archive: Kafka's perf tool starts directly in the region's namespace, with its arguments
+  written here and the same flags of Java as by `KafkaLoad`, which include the archive of classes that this library
+  makes;
+- typed by hand in plain Java: the same without the archive, as on a machine that never had this library.
 
-The first over the second is what the harness costs. The first over the third is more: with the archive Java loads its
-classes sooner, and so spends less of a short load on it.
+The throughput of the first over that of the second is what the library costs. The first over the third can be more than
+1, because with the archive Java loads its classes sooner.
 
-The throughput is what the tool prints at its end. Batches are small enough that requests in flight over the round trip
-limit it and hardly anything else, so that loads differ little from one to the next; more bytes per batch show what the
-processors add. It prints both ratios with their intervals, paired by blocks, the cost of the harness against the target
-of 3 %, and exits with 1 if that whole interval is beyond it. A block of six loads takes more than a minute.
+The throughput is what the tool prints at its end. Batches are so small that little but the requests in flight per RTT
+limits it, so that repeated loads differ little; `--batch-bytes` with larger batches shows what the processors add. The
+benchmark prints both ratios with their intervals, paired by blocks. It exits with 1 if the whole interval of what the
+library costs is beyond the target of 3 %. A block of six loads takes more than a minute.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ ARCHIVE_FLAGS = ("-XX:SharedArchiveFile=", "-Xlog:cds")
 
 
 def main() -> int:
-    """Measure interleaved, compare, and say whether the target is met."""
+    """Measure, and print both ratios; return 1 if the target is missed."""
     options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0].strip())
     options.add_argument("--blocks", type=int, default=4, help="blocks of six loads (default: %(default)s)")
     options.add_argument("--records", type=int, default=60_000, help="of each load (default: %(default)s)")
@@ -95,7 +96,7 @@ def main() -> int:
 
 
 def measured(plan, load, lab, cluster):
-    """One row per load, in order; the first of all warms the brokers up and is left out."""
+    """Run the loads in order, and yield a row for each but the first, which warms the brokers up."""
     with tempfile.TemporaryDirectory() as folder:
         for order, block, arm in [(0, None, LIBRARY), *plan[["order", "block", "setting"]].itertuples(index=False)]:
             began = time.monotonic()
@@ -111,14 +112,14 @@ def measured(plan, load, lab, cluster):
 
 
 def by_library(load, lab, folder, order) -> bytes:
-    """What the producer tool printed, run by the library."""
+    """Run the load by the library; return what the producer tool printed."""
     files = load.run(lab.host(HOME), lab.host("east"), folder, f"{order:04d}")
     (path,) = (file.path for file in files if file.path.endswith("producer-0.txt"))
     return (folder / path).read_bytes()
 
 
 def by_hand(load, lab, cluster, order, *, archive) -> bytes:
-    """What it printed, started as a person would in a terminal of the region, with or without the class archive."""
+    """Run the producer tool as a person would in a terminal of the region; return what it printed."""
     topic = f"hand-{order:04d}"
     settings = {"message.timestamp.type": "LogAppendTime", "retention.ms": -1, "retention.bytes": -1}
     cluster.create_topic(topic, partitions=load.partitions, replication=load.replication, settings=settings)

@@ -1,8 +1,9 @@
 """
 Keep figures of benchmarks, and write them into docs/measured.md: `python benchmarks/measured.py`.
 
-Benchmarks append their figures to build/bench.jsonl, each with its peer's from the same run. The table has the newest
-figure of each name, between two markers; figures that were not measured again keep their rows.
+Benchmarks append their figures to build/bench.jsonl, each with the figure of a peer from the same run, if there is one.
+The table, between two markers, has the newest figure of each name; figures that were not measured again keep their
+rows.
 """
 
 from __future__ import annotations
@@ -21,7 +22,12 @@ HEAD = "| what | here | bound | peer | here over peer | measured |\n|---|---|---
 
 
 def record(what: str, value: float, unit: str, *, bound: str = "", peer: str = "", of_peer: float | None = None):
-    """Append a figure; `bound` is in words, such as "at least 350", `of_peer` the peer's figure in the same unit."""
+    """
+    Append a figure.
+
+    `what` is its name and its row in the table, `bound` is in words, such as "at least 350", `peer` is the name of what
+    it is compared with, and `of_peer` the peer's figure in the same unit.
+    """
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout
     about = {"what": what, "value": value, "unit": unit, "bound": bound, "peer": peer, "of_peer": of_peer}
     about |= {
@@ -36,7 +42,7 @@ def record(what: str, value: float, unit: str, *, bound: str = "", peer: str = "
 
 
 def table(old: str, lines: list[str]) -> str:
-    """Return the table in Markdown: the rows of the old one, with the newest record of each figure in its place."""
+    """Return the table in Markdown: the rows of the old table, where newer records, in JSON, replace their figures."""
     rows = {row.split(" | ")[0].removeprefix("| "): row for row in old.strip().splitlines(keepends=True)[2:]}
     rows |= {about["what"]: _row(about) for about in map(json.loads, lines)}
     return HEAD + "".join(row.rstrip("\n") + "\n" for row in rows.values())

@@ -1,18 +1,18 @@
 """
-The OpenMessaging Benchmark against our open-loop load: `WANBENCH_OMB=FOLDER python benchmarks/openmessaging.py`.
+Compare the OpenMessaging Benchmark with our open-loop load: `WANBENCH_OMB=FOLDER python benchmarks/openmessaging.py`.
 
-One cluster of three brokers in three regions, 20, 40 and 60 ms round trip apart, and the same workload interleaved
-(A B, B A, ...) by two engines in the first region: the benchmark with its local worker, and the KafkaOpenLoop that
-`to_open_loop` makes of the same workload and driver. Three replicas, acks=all, one topic of three partitions, one
-consumer group, records of 1 kB, the benchmark's settings for latency.
+A cluster has three brokers in three regions, with RTTs of 20, 40 and 60 ms. Two engines in the first region run the
+same workload in turn (A B, B A, ...): the benchmark with its local worker, and the `KafkaOpenLoop` that `to_open_loop`
+makes of the same workload and driver. The workload is one topic of three partitions and three replicas, acks=all, one
+consumer group, records of 1 kB, and the benchmark's settings for latency.
 
-It prints the quantiles of every run and their intervals, then for each quantile the ratio of the engines, paired by
-blocks: a run is the unit. The benchmark's end-to-end latency counts from the actual send in whole milliseconds, that of
-the open-loop load from when a record was due; its publish latency from the actual send. Its producer fills a batch for
-one partition before it turns to the next, so that at a low rate one leader at a time has all records; `--in-turn` takes
-that difference away. With several requests in flight the benchmark's latency is more than twice as high as ours, with
-`--in-flight 1` it is not (`OpenMessaging` says why). A run takes the warm-up and the time that counts (whole minutes),
-and 15 to 50 s; the folder keeps what all of them left.
+Prints quantiles of each run with their intervals, then for each quantile the ratio of the engines, paired by blocks; a
+run is the unit. The engines count latency differently. The benchmark's end-to-end latency is in whole milliseconds from
+the actual send; that of the open-loop load is from when a record was due. The benchmark's producer fills a batch for
+one partition before it turns to the next, so at a low rate one leader at a time has all records; `--in-turn` removes
+this difference. With several requests in flight, the benchmark's latency is more than twice ours, but not with
+`--in-flight 1` (`OpenMessaging` says why). A run takes 15 to 50 s more than its warm-up and its measured time (whole
+minutes). `--folder` keeps the files of all runs.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ IN_TURN = "partitioner.class=org.apache.kafka.clients.producer.RoundRobinPartiti
 
 
 def main() -> int:
-    """Measure interleaved, and compare."""
+    """Measure both engines in turn, and print quantiles and ratios."""
     options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0].strip())
     options.add_argument("--blocks", type=int, default=2, help="blocks of two runs (default: %(default)s)")
     options.add_argument("--rate", type=int, default=200, help="records/s (default: %(default)s)")
@@ -114,14 +114,14 @@ def main() -> int:
 
 
 def plan(blocks: int):
-    """Order, block and engine of every run: A B, B A, A B, ..."""
+    """Yield order, block and engine of each run: A B, B A, A B, ..."""
     for block in range(blocks):
         for place, engine in enumerate((BENCHMARK, LIBRARY)[:: 1 if block % 2 == 0 else -1]):
             yield 2 * block + place, block, engine
 
 
 def measured(engines, host, folder, order, block, engine):
-    """One row for each latency and quantile of a run."""
+    """Make a run, and yield a row for each kind of latency and each quantile."""
     stem = f"{order:04d}"
     engines[engine].run(host, host, folder, stem)
     for what in ("publish", "end to end"):
@@ -137,7 +137,7 @@ def measured(engines, host, folder, order, block, engine):
 
 
 def tail_of(engine, what, folder, stem):
-    """The distribution of a run's latencies."""
+    """Return the distribution of a run's latencies."""
     if engine == BENCHMARK:
         tables = openmessaging.read(folder / f"openmessaging/{stem}.result.json")
         return of_benchmark(tables["quantiles"], tables["benchmark_windows"], what=what)

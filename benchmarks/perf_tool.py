@@ -1,12 +1,12 @@
 """
-Does the generator of open-loop loads measure as Kafka's own tool does, and what does it cost? `python
-benchmarks/perf_tool.py [--rates N ...] [--blocks N]`.
+Compare the latency and processor use of our open-loop load and of Kafka's own tool: `python benchmarks/perf_tool.py`.
 
-One producer and one consumer group on the cluster and links of page 08, by `KafkaOpenLoop` and by Kafka's
-ProducerPerformance and ConsumerPerformance at the same rate, interleaved in blocks. For each rate it prints p50 and p99
-of the latency until the acknowledgement, and the share of the processors that brokers and clients used: means over the
-blocks with their ranges. The tool counts from when a record was handed to its client, the open loop from when it was
-due. Requests differ as well: one of Kafka's own client holds a batch for each partition, one of librdkafka's for one.
+One producer and one consumer group run on the cluster and links of page 08: by `KafkaOpenLoop`, and at the same rate by
+Kafka's ProducerPerformance and ConsumerPerformance, interleaved in blocks. For each rate, it prints p50 and p99
+of the latency until the acknowledgement, and the share of the processors that brokers and clients used, as means over
+the blocks with their ranges. The tool counts latency from when a record was handed to its client, the open-loop load
+from when the record was due. Requests differ as well: a request of Kafka's client has a batch for each partition, a
+request of librdkafka has one batch.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SAME |= {"duration_s": 6.0, "warmup_s": 3.0}
 
 
 def main() -> int:
-    """Measure interleaved, and print a row for each rate and tool."""
+    """Measure both in turn, and print a row for each rate and tool."""
     options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0].strip())
     options.add_argument("--rates", type=float, nargs="+", default=[2000.0, 4000.0], help="records/s")
     options.add_argument("--blocks", type=int, default=2, help="of two trials each (default: %(default)s)")
@@ -67,7 +67,7 @@ def main() -> int:
 
 
 def latency(tables: dict[str, pd.DataFrame], test_id: str) -> tuple[float, float]:
-    """Return p50 and p99 until the acknowledgement, in ms, as the load of a test reports them."""
+    """Return p50 and p99 (ms) of a test's latency until the acknowledgement, as its load reports them."""
     own = tables["producers"][tables["producers"].test_id == test_id]
     if len(own):
         return own.p50_latency_ms.iloc[-1], own.p99_latency_ms.iloc[-1]  # the warm-up's summary comes first
@@ -77,7 +77,7 @@ def latency(tables: dict[str, pd.DataFrame], test_id: str) -> tuple[float, float
 
 
 def text(values: pd.Series) -> str:
-    """Return the mean, with the range."""
+    """Return the mean and the range as text."""
     return f"{values.mean():.3g} ({values.min():.3g} to {values.max():.3g})"
 
 

@@ -1,8 +1,8 @@
 """
-How exact and how fast the local lab's links are on this machine: `python benchmarks/relay.py [name ...]`.
+Measure how exact and how fast the local lab's links are on this machine: `python benchmarks/relay.py [name ...]`.
 
-Without names: all of rtt, rate, most, flows, open. Takes about two minutes. The figures are of this machine and
-of what else it does meanwhile; the last column of each table says how late the relay was.
+Names are rtt, rate, most, flows and open; without names, all are measured, in about two minutes. Figures depend on what
+else the machine does; the last column of each table says how late the relay, which forwards the packets, was.
 """
 
 import json
@@ -39,7 +39,7 @@ def received_bps(end):
 
 
 class Meter:
-    """Processor time of the supervisor, as a share of one processor, and how late it was."""
+    """Measure the processor time of the relay's process, as a share of one processor, and how late it forwards."""
 
     def __init__(self, lab):
         self.lab = lab

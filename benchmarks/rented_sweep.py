@@ -1,6 +1,8 @@
 """
-Kills a driver of four hosts in two regions at each of its calls of a cloud's API, one after the other, and sweeps after
-each: fails if a sweep leaves anything. Google Cloud and Azure, or the one named, are stand-ins on this machine.
+Kill a driver of four hosts at each call of a cloud's API, and sweep: `python benchmarks/rented_sweep.py [gcp|azure]`.
+
+The first driver is killed at its first call, the second at its second call, and so on until a driver ends by itself.
+Fails if a sweep leaves anything. Stand-ins on this machine answer for Google Cloud and Azure.
 """
 
 import contextlib
@@ -29,7 +31,7 @@ QUICK = {"pause_s": 0.01, "poll_s": 0.005}
 
 
 class Google:
-    """What is asked of Google Cloud."""
+    """Name what the benchmark uses of Google Cloud."""
 
     name, new, client, sweep = "gcp", gcp_stub.Cloud, gcp.clients.Gcp, staticmethod(gcp.sweep)
     lab, regions, instance_type = gcp.GcpLab, ["gcp:europe-west1", "gcp:us-west1"], "e2-small"
@@ -42,7 +44,7 @@ class Google:
 
 
 class Azure:
-    """What is asked of Azure."""
+    """Name what the benchmark uses of Azure."""
 
     name, new, client, sweep = "azure", azure_stub.Cloud, azure.clients.Azure, staticmethod(azure.sweep)
     lab, regions, instance_type = azure.AzureLab, ["azure:westeurope", "azure:eastus"], "Standard_B2s"
@@ -55,7 +57,7 @@ class Azure:
 
 
 def drive(cloud, address, killed_at):
-    """Open and close a lab; killed at this call, if there are so many."""
+    """Open and close a lab; kill this process at call number `killed_at` of the API, if there are so many."""
     killed_at_call(cloud.client, killed_at)
     options = {"yes": True, "connect": OpenedHost, "settle_s": SETTLE_S, "hosts_per_region": 2}
     options |= {"instance_type": cloud.instance_type, "client": cloud.account(address)}
@@ -64,7 +66,7 @@ def drive(cloud, address, killed_at):
 
 
 def kill_at_each_call(cloud, address):
-    """Whether every sweep left nothing."""
+    """Kill drivers, and sweep after each; return whether each sweep left nothing and the last driver ended well."""
     kills, clean, left_any = 0, 0, 0
     while True:
         Current.cloud = cloud.new()

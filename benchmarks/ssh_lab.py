@@ -1,12 +1,13 @@
 """
-Hosts by SSH against the same namespaces entered directly. Real sshd's run in a local lab's namespaces; needs root and
-openssh-server.
+Compare hosts reached by SSH with the same network namespaces entered directly.
 
-    python benchmarks/ssh_lab.py latency            commands: our connection, ControlMaster, the local lab
-    python benchmarks/ssh_lab.py survey             the survey of page 02, on both labs
-    python benchmarks/ssh_lab.py kafka              loads of one Kafka study, on both labs by turns
+An sshd runs in each namespace of a local lab. This needs root and openssh-server.
+
+    python benchmarks/ssh_lab.py latency            commands by our connection, by ControlMaster, in the local lab
+    python benchmarks/ssh_lab.py survey             page 02's survey, on both labs
+    python benchmarks/ssh_lab.py kafka              Kafka loads, on both labs in turn
     python benchmarks/ssh_lab.py faults [COUNT [SEED]]
-                                                    driver or sshd killed, host cut off or rebooted, at random moments
+                                                    kill the driver or an sshd, cut off or reboot a host, at random
 """
 
 import os
@@ -48,7 +49,7 @@ REGIONS = [
     "azure:canadacentral",
 ]
 DRIVER_S = 9
-"""About what the driver of the tests takes; faults strike within this time."""
+"""About the time that the driver of the tests takes; faults occur within it."""
 
 
 def latency(folder):
@@ -76,7 +77,7 @@ def latency(folder):
 
 
 def timed(action, *arguments, times=30, **options):
-    """Median duration in s."""
+    """Return the median duration (s) of an action."""
     seconds = []
     for _ in range(times):
         start = time.perf_counter()
@@ -145,7 +146,7 @@ def kafka(folder):
 
 
 def by_setting(rates, name):
-    """Batches per second of all trials of one setting."""
+    """Return the batches/s of all trials of one setting."""
     return np.concatenate([one[one.setting == name].batches_per_s.to_numpy() for one in rates])
 
 
@@ -176,7 +177,7 @@ def faults(folder, count=50, seed=1):
 
 
 def strike(sshd, kind, after_s, data, region):
-    """Run the driver until it has ended well, and spoil its first start; how often it was started."""
+    """Disturb a driver's first start after some time, and start it again until it ends well; return the starts."""
     words = [sys.executable, ssh_driver.__file__, str(data), str(sshd.inventory)]
     driver = subprocess.Popen(words, stderr=subprocess.DEVNULL)
     time.sleep(after_s)

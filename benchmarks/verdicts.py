@@ -1,17 +1,18 @@
 """
-Are verdicts on two systems right? `python benchmarks/verdicts.py [--repetitions N] [--version V] [--again]`.
+Measure how often verdicts on two systems are right: `python benchmarks/verdicts.py`.
 
-Three systems on one cluster over an emulated WAN, by turns in random order: "one", "the same" with equal settings, and
-"lingering", whose producers wait 25 ms longer for a batch. With `--version 4.4.0` a fourth has that version of Kafka,
-for which the brokers restart once in each block of trials. Three trials of each make one repetition, a short form of
-page 08 at one rate. For each repetition a verdict is made on p50 and p99 end to end, as page 08 makes it. On "the same"
-against "one", "better" and "worse" are false alarms; on "lingering" against "one", only "worse" is right.
+Three systems run on one cluster over an emulated WAN, in random order: "one", "the same" with equal settings, and
+"lingering", whose producers wait 25 ms longer for a batch. With `--version 4.4.0`, a fourth system has this version of
+Kafka; for it the brokers restart once in each block of trials. Three trials of each system make one repetition, which
+is a short form of page 08 at one rate. Each repetition gives a verdict on p50 and one on p99 of end-to-end latency, as
+on page 08. For "the same" against "one", verdicts "better" and "worse" are false alarms; for "lingering" against "one",
+only "worse" is right.
 
-It prints how often each verdict came, with exact 95 % intervals over the repetitions, and exits with 1 if false alarms
-are significantly more often than the 5 % that the verdicts allow, or a difference was seen in less than half of the
-repetitions. Trials whose generator was late do not count; half as many more are measured for that, and the first
-complete repetitions judged. An interrupted run is resumed; with `--again` it measures anew. A repetition takes 110 s,
-spare trials included.
+Prints how often each verdict was given, with exact 95 % intervals over the repetitions. Exits with 1 if there are
+significantly more false alarms than the 5 % that the verdicts allow, or if less than half of the repetitions show the
+difference. Trials whose generator was late do not count, so half as many more are measured, and the first complete
+repetitions are judged. An interrupted run is resumed; `--again` measures anew. A repetition takes 110 s, spare trials
+included.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ QUANTILES = (0.5, 0.99)
 
 
 def main() -> int:
-    """Measure, judge each repetition, count."""
+    """Measure, judge each repetition, and print the counts; return 1 if verdicts are wrong too often."""
     options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0].strip())
     options.add_argument("--repetitions", type=int, default=5, help="of three trials each (default: %(default)s)")
     options.add_argument("--again", action="store_true", help="measure anew what an earlier call has measured")
@@ -90,7 +91,7 @@ def main() -> int:
 
 
 def judged(one: TailTrials, other: TailTrials) -> list[dict[float, str]]:
-    """The verdict on each quantile, for every three blocks in a row in which the trials of both systems count."""
+    """Return the verdicts by quantile of each repetition, which has three blocks where both systems' trials count."""
     blocks = sorted(set(one.blocks) & set(other.blocks))
     rows = []
     for at in range(0, len(blocks) - TRIALS + 1, TRIALS):
@@ -100,19 +101,19 @@ def judged(one: TailTrials, other: TailTrials) -> list[dict[float, str]]:
 
 
 def part(trials: TailTrials, blocks: list[int]) -> TailTrials:
-    """The trials of some blocks."""
+    """Return the trials of some blocks."""
     kept = [k for k, block in enumerate(trials.blocks) if block in blocks]
     return TailTrials(trials.name, [trials.tails[k] for k in kept], [trials.blocks[k] for k in kept])
 
 
 def counted(verdicts: list[str]) -> str:
-    """Each verdict with how often it came, the most frequent first."""
+    """Return how often each verdict was given as text, the most frequent first."""
     words, counts = np.unique(verdicts, return_counts=True)
     return ", ".join(f"{words[k]} {counts[k]} of {len(verdicts)}" for k in np.argsort(-counts))
 
 
 def share(k: int, n: int) -> str:
-    """How often, with the exact interval (Clopper-Pearson)."""
+    """Return `k` of `n` as text, with the exact 95 % interval of the share (Clopper-Pearson)."""
     interval = stats.binomtest(k, n).proportion_ci()
     return f"{k} of {n} (95 % interval {interval.low:.0%} to {interval.high:.0%})"
 

@@ -1,9 +1,9 @@
 """
-Page 14 of a year of daily surveys: `python benchmarks/year.py`.
+Measure how long page 14 takes for a year of daily surveys: `python benchmarks/year.py`.
 
-46 regions, 2,070 ordered pairs, each tested once a day for a year (simulated, with gaps), 20 echoes per test. The
-year is written as the tables of one run per day; then the page's analyses run in a process of their own, whose time and
-peak memory are printed beside the bounds: 2 minutes and 4 GiB.
+The year is simulated: 46 regions with 2,070 ordered pairs, each tested once a day, with gaps and 20 echoes per test. It
+is written as the tables of one run per day. Then the page's analyses run in a separate process, whose time and peak
+memory are printed with their bounds of 2 minutes and 4 GiB.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ECHOES = 20
 
 
 def main() -> int:
-    """Write the year, analyse it, and say whether the bounds are met (exit status 1 if not)."""
+    """Write the year, and analyse it; return 1 if a bound is exceeded."""
     options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0].strip())
     options.add_argument("--regions", type=int, default=46, help="regions (default: %(default)s)")
     options.add_argument("--analyse", type=Path, help=argparse.SUPPRESS)
@@ -43,7 +43,7 @@ def main() -> int:
 
 
 def write_year(folder: Path, n_regions: int) -> None:
-    """Write the columns that the page reads, of tables tests, echoes and transfers, for each day."""
+    """Write tables `tests`, `echoes` and `transfers` of each day, with only the columns that the page reads."""
     clouds = catalogue().query("cloud in ['aws', 'gcp']").name
     values = over_time.simulated_year(sorted(clouds)[:n_regions], tests_per_day=1)
     rng = np.random.default_rng(0)
@@ -62,7 +62,7 @@ def write_year(folder: Path, n_regions: int) -> None:
 
 
 def analyse(folder: Path) -> int:
-    """Do what the notebook does, and print the time of each step."""
+    """Do the analyses of the notebook, and print the time of each; return 1 if a bound is exceeded."""
     start = last = time.perf_counter()
 
     def step(name: str) -> None:

@@ -31,7 +31,7 @@ def names(tree: ast.Module) -> list[str]:
 
 
 def module_map(library: Path = LIBRARY) -> str:
-    """Return the page."""
+    """Return the text of docs/modules.md."""
     lines = [HEAD]
     for folder in sorted({path.parent for path in library.rglob("*.py")}):
         lines.append(f"\n## {folder.relative_to(library.parent).as_posix()}\n")

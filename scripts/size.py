@@ -121,7 +121,7 @@ def reached(notebook: Path) -> set[tuple[str, str]]:
 
 
 def reached_by_one() -> dict[str, tuple[str, int]]:
-    """Map modules of `OFF_PAGES` of which one notebook reaches all that any reaches to (notebook, lines)."""
+    """Map each module of `OFF_PAGES` that one notebook alone reaches to (notebook, lines of code)."""
     users = defaultdict(set)
     for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
         for module, _ in reached(notebook):

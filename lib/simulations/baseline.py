@@ -20,10 +20,11 @@ SETTINGS = [
 
 def trial(seed: int, settings: int, replicates: int, spread: float, blocks: float, noisy: float = 1.0) -> list[Outcome]:
     """
-    Simulate trials of several settings with log-normal scatter; the first is the baseline, and a replicate is a block.
+    Simulate trials of several settings with log-normal scatter; the first setting is the baseline.
 
-    The scatter of the last setting is multiplied by `noisy`. The test of equal scatter is also an outcome, which counts
-    as covered if its p-value is at least 0.05.
+    Each of the `replicates` blocks has a trial of every setting. `spread` is the standard deviation of the logarithm of
+    a trial, and `blocks` that of a block. The scatter of the last setting is multiplied by `noisy`. The test of equal
+    scatter is also an outcome, which counts as covered if its p-value is at least 0.05.
     """
     rng = np.random.default_rng(seed)
     truth = np.exp(np.linspace(0, 1, settings))

@@ -22,9 +22,10 @@ def trial(seed: int, measure: str) -> list[Outcome]:
     """
     Look for changes in the daily medians of a year.
 
-    A statement is an interval that is 1 if the statement is true and 0 if not, with the truth 1, so coverage is the
-    share of true statements. A planted change is found if the nearest reported one is at most three days away; then the
-    interval of its ratio is an outcome, too. All other reported changes are false alarms, as in `pair_years.score`.
+    A statement, such as "at most 1 false alarm in a year", becomes an interval of length 0: at 1 if it is true, and at
+    0 if not. Its truth is 1, so its coverage is the share of data sets in which the statement is true. A planted change
+    is found if the nearest reported one is at most three days away; then the interval of its ratio is an outcome, too.
+    All other reported changes are false alarms, as in `pair_years.score`.
     """
     tests, planted = pair_year(seed)
     shifts = [shift for _, shift in planted] if measure == "rtt_ms" else tests.attrs["throughput_shifts"]

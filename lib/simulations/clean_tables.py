@@ -26,10 +26,10 @@ def clean(
     Return tables of a measurement without faults.
 
     Regions are drawn from the catalogue, and their hosts are anywhere within the precision of its coordinates. The RTT
-    of an unordered pair is light over the distance x an inflation between 1.2 and 2.5 (with effects of regions and of
-    pairs; one pair in fifty takes a detour, which is up to 2.2 times as long) + the last mile. Each measurement adds
-    queues with a Pareto tail (index 1.5 to 3). Both directions are measured one to three times, at different times; up
-    to 30 % of the tests are missing.
+    of a pair of regions is the RTT of light over their distance, times an inflation between 1.2 and 2.5, plus the last
+    miles. The inflation has effects of regions and of pairs; one pair in fifty also takes a detour, which is 1.3 to 2.2
+    times as long. Each measurement adds queues with a Pareto tail (index 1.5 to 3). Both directions are measured one to
+    three times, at different times; up to 30 % of the tests are missing.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def clean(
     n_regions : int, optional
         Default: drawn from 8 to 46.
     invented : bool
-        Give regions names that are not in the catalogue, so that only table regions has their coordinates.
+        Give regions names that are not in the catalogue, so that only table `regions` has their coordinates.
     """
     rng = np.random.default_rng(seed)
     form = form if form is not None else list(FORMS)[rng.integers(len(FORMS))]

@@ -1,8 +1,8 @@
 """
-Simulation: the cost of crossing between clouds.
+Simulation: the cost of crossing, which is the additional RTT of pairs whose regions are on different clouds.
 
-The clouds have 12 and 12, or 24 and 4 regions. Crossing costs 8 ms. In the setting "one cloud slower", each region of
-the second cloud adds 25 ms, which must not appear as cost of crossing.
+The two clouds have 12 and 12, or 24 and 4 regions. Crossing costs 8 ms. In the setting "one cloud slower", each region
+of the second cloud adds 25 ms, which must not appear as cost of crossing.
 """
 
 from __future__ import annotations

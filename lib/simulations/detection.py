@@ -32,12 +32,12 @@ SETTINGS = [
 
 def trial(seed: int, kind: str, shift: float, learn_s: float = LEARN_S, window_s: float = 1.0) -> list[Outcome]:
     """
-    Simulate latencies of a broker with a median of 10 ms that become `shift` times as long after some time.
+    Simulate latencies of a broker with a median of 10 ms, which become `shift` times as long after a while.
 
-    An outcome is an interval that is 1 if a statement is true and 0 otherwise, with the truth 1, so that coverage is
-    the share of data sets in which the statement is true. Without a shift, the statements are at most 0, 1, 2 and 4
-    false alarms in an hour (for 0, the promised rate of a Poisson process gives 61 %). With a shift, they are an alarm
-    within 5, 10 and 30 s.
+    A statement, such as "alarm within 5 s", becomes an interval of length 0: at 1 if it is true, and at 0 if not. Its
+    truth is 1, so its coverage is the share of data sets in which the statement is true. Without a shift, the
+    statements are at most 0, 1, 2 and 4 false alarms in an hour (a Poisson process of the promised rate has none in
+    61 % of hours). With a shift, they are an alarm within 5, 10 and 30 s.
     """
     rng = np.random.default_rng(seed)
     seconds = learn_s + (HOUR_S if shift == 1.0 else 2 * AFTER_S)

@@ -79,9 +79,9 @@ def datasets(setting: dict) -> int:
 
 def unit(effects: str) -> str:
     """
-    Return the unit for the interval: the place if regions of clouds share effects in cities, otherwise the region.
+    Return the unit that the interval takes as independent: the place if cities share effects, otherwise the region.
 
-    Regions of other kinds are independent, even if two are near each other by chance.
+    Without shared effects, regions are independent even if two are near each other by chance.
     """
     return clusters.PLACE if effects in BY_CITY + NEIGHBOURS else clusters.REGION
 
@@ -91,7 +91,7 @@ def _kind(effects: str) -> dict:
 
 
 def on_rtt(effects: str) -> dict:
-    """Return parameters of `simulated_surveys.Model` for effects on RTT, with r of about 0.94 to 0.97."""
+    """Return parameters of `simulated_surveys.Model` for effects on RTT; r of RTT and distance is 0.94 to 0.97."""
     kind = _kind(effects)
     return {
         "intercept_ms": 20_000.0,  # so large that even heavy-tailed effects make no RTT negative

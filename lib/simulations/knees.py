@@ -9,12 +9,11 @@ from __future__ import annotations
 from math import exp, nan
 
 import numpy as np
-import pandas as pd
 from scipy.interpolate import PchipInterpolator
 
-from wanbench.pages.tail_latency.best_rates import best_rate, searched_rate
+from wanbench.pages.tail_latency.best_rates import best_rate
 from wanbench.pages.tail_latency.knees import POINTS, knee_of
-from wanbench.pages.tail_latency.step_curves import RATE, StepCurve, ends, rising, student
+from wanbench.pages.tail_latency.step_curves import StepCurve, ends, rising, student
 
 from .simulation import MAIN, Outcome
 
@@ -35,8 +34,6 @@ STEPS = {
     "flat": np.linspace(0.05, 0.4, 6),
 }
 """Rates divided by the saturation rate; "flat" ends before latency rises noticeably."""
-SEARCH_STEPS = 6
-"""Steps of a bisection of the log rate, from 0.2 to 1.3 times saturation."""
 SETTINGS = [
     {"steps": steps, "n_blocks": blocks, "scatter": scatter}
     for steps in ("6 steps to 1.2", "8 steps to 1.3", "5 steps to 0.95")
@@ -45,7 +42,7 @@ SETTINGS = [
 
 
 def p99_ms(rate: np.ndarray | float) -> np.ndarray:
-    """Return the p99 of a typical trial at a rate."""
+    """Return the p99 (ms) of a typical trial at a rate in records/s."""
     load = np.asarray(rate) / SATURATION
     steady = np.minimum(load, STEADY)
     backlog = 1_000 * TRIAL_S * np.maximum(load - STEADY, 0) / load
@@ -53,7 +50,7 @@ def p99_ms(rate: np.ndarray | float) -> np.ndarray:
 
 
 def trial(seed: int, steps: str, n_blocks: int, scatter: float) -> list[Outcome]:
-    """Simulate two runs of stepped trials, and as many searches as there are blocks."""
+    """Simulate two runs of stepped trials."""
     rng = np.random.default_rng(seed)
     loads = STEPS[steps]
     # As the study of tails does, nothing above the first step beyond saturation.
@@ -70,13 +67,12 @@ def trial(seed: int, steps: str, n_blocks: int, scatter: float) -> list[Outcome]
     pointed, error = first.jackknife(lambda logs: np.log(kneedle(rates, logs)))
     half = 2**0.5 * student(0.95, n_blocks) * error
     goal = float(np.interp(np.log(OBJECTIVE_MS), *_fine_curve()))
-    rate, searched = best_rate(first, OBJECTIVE_MS).rate, _searched(n_blocks, scatter, rng)
+    rate = best_rate(first, OBJECTIVE_MS).rate
     return [
         Outcome("knee", MAIN, found.knee.low, found.knee.high, exact.knee.estimate),
         Outcome("knee of a second run", MAIN, two.low, two.high, right),
         Outcome("knee of a second run", "Kneedle", *ends(pointed, half), kneedle(rates, second.mean)),
         Outcome("rate within the objective", MAIN, rate.low, rate.high, exp(goal)),
-        Outcome("rate within the objective", "by searches", searched.low, searched.high, exp(goal)),
     ]
 
 
@@ -111,17 +107,3 @@ def _curve(rates: np.ndarray, logs: np.ndarray) -> StepCurve:
 def _fine_curve() -> tuple[np.ndarray, np.ndarray]:
     rates = np.linspace(0.2, 1.3, 4_000) * SATURATION
     return np.log(p99_ms(rates)), np.log(rates)
-
-
-def _searched(searches: int, scatter: float, rng):
-    """Simulate searches by bisection, each a block, with one trial per step."""
-    rows = []
-    for search in range(searches):
-        low, high, block = np.log(0.2 * SATURATION), np.log(1.3 * SATURATION), BLOCK_SD * rng.normal()
-        for at in [low, high, *([None] * SEARCH_STEPS)]:
-            rate = np.exp((low + high) / 2 if at is None else at)
-            own = scatter * (1 + min(rate / SATURATION, 1.0) ** 4) * rng.normal()
-            met = np.log(p99_ms(rate)) + block + own <= np.log(OBJECTIVE_MS)
-            rows.append((search, rate, met))
-            low, high = (np.log(rate), high) if met else (low, np.log(rate))
-    return searched_rate(pd.DataFrame(rows, columns=["search", RATE, "met"]), OBJECTIVE_MS).rate

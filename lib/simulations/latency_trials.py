@@ -45,7 +45,7 @@ def truth(kind: str, trial_sd: float, q: float) -> float:
 def trial_tail(
     kind: str, seconds: int, rate: int, log_factor: float, rng: np.random.Generator, name: str = "the system"
 ) -> Tail:
-    """Simulate the latencies of one trial at a rate in records/s; `log_factor` is the log of its factor of latency."""
+    """Simulate one trial at a rate in records/s; its latencies are multiplied by exp(`log_factor`)."""
     bins, n = pool(kind), seconds * rate
     places = (int(rng.integers(len(bins))) + np.arange(n)) % len(bins)
     own = bins[places]

@@ -2,13 +2,13 @@
 Simulate a year of network tests of one pair of cloud regions, with known permanent changes, and score a detector.
 
 The simulator was written from a description of the tests and from what is known of wide-area paths, before its author
-had seen the detector that it judges.  It needs numpy and pandas only.
+had seen the detector that it judges. It needs numpy and pandas only.
 
 Model of the round-trip time (RTT) of a test::
 
     rtt_ms = base x level x (1 + slow + fast + daily + weekly + skewed) x (1 + episode), rounded to 0.01 ms
 
-- level: 1 at first, times (1 + shift) from each planted change on.  This alone is permanent.
+- level: 1 at first, times (1 + shift) from each planted change on. Only this factor is permanent.
 - slow, fast: autocorrelated noise, two Ornstein-Uhlenbeck processes (an AR(1) process at irregular times) with time
   constants of 4 to 15 days and of 0.5 to 1.5 days: slow changes of load and of routes inside the carrier, and load of
   the day.
@@ -19,10 +19,10 @@ Model of the round-trip time (RTT) of a test::
 The throughput has its own noise of the same form, larger; it falls when an episode raises the RTT, and at each planted
 change it shifts by a factor of its own.
 
-Tests fall out: single tests, whole days, and in some years a whole week.
+Some tests are missing: single tests, whole days, and in some years a whole week.
 
-Not simulated: several equal-cost paths between which the tests alternate, drift over months, clock errors, a change of
-what measures (another host size, another tool).  A rate of false alarms found here says nothing about those.
+Not simulated are tests that alternate between several equal-cost paths, drift over months, clock errors, and changes of
+the host's size or of the tool. A rate of false alarms found here says nothing about those.
 
 Example::
 
@@ -43,10 +43,10 @@ TEST_HOURS = (6.0, 18.0)  # the planned hours of the day, UTC
 LATENESS_H = 3.0  # a test starts up to this long before or after its planned hour
 
 SPACING_DAYS = 20  # between two planted changes, and between a change and either end of the year
-SMALL_SHIFT = 0.05  # planted in SMALL_SHARE of the changes, so that detection of it can be counted apart
+SMALL_SHIFT = 0.05  # planted in SMALL_SHARE of the changes, so that its detection can be counted separately
 SMALL_SHARE = 0.4
 SHIFTS = (0.03, 0.30)  # the other shifts of the RTT, log-uniform between these, up or down
-THROUGHPUT_SHIFTS = (0.05, 0.40)  # log-uniform, up or down, drawn apart from the shift of the RTT
+THROUGHPUT_SHIFTS = (0.05, 0.40)  # log-uniform, up or down, independent of the shift of the RTT
 
 EPISODES_A_YEAR = 8.0
 EPISODE_HOURS = (2.0, 48.0)  # log-uniform
@@ -68,10 +68,10 @@ def pair_year(seed: int) -> tuple[pd.DataFrame, list[tuple[pd.Timestamp, float]]
     Returns
     -------
     tests, planted
-        tests has a row per test, in order of time: time_utc (datetime, UTC), rtt_ms (median of the pings of the test)
-        and throughput_bps.  planted lists the permanent changes in order of time: the time of the first test after the
-        change and the relative shift of the RTT (0.05: 5 % longer; -0.05: 5 % shorter).  The relative shifts of the
-        throughput at the same times stand in tests.attrs["throughput_shifts"].
+        `tests` has a row per test, in order of time: time_utc (datetime, UTC), rtt_ms (median of the pings of the test)
+        and throughput_bps. `planted` lists the permanent changes in order of time: the time of the first test after the
+        change, and the relative shift of the RTT (0.05: 5 % longer; -0.05: 5 % shorter). The relative shifts of the
+        throughput at the same times are in tests.attrs["throughput_shifts"].
     """
     rng = np.random.default_rng(seed)
     days = _times_of_tests(rng)
@@ -104,19 +104,19 @@ def score(
     """
     Count false alarms and detections of one pair-year.
 
-    A planted change is detected by the nearest found change at most tolerance_days away.  Each found change detects at
-    most one planted change; all others are false alarms, also a second one beside the same planted change.
+    A planted change is detected by the nearest found change, if it is at most `tolerance_days` away. Each found change
+    detects at most one planted change; all others are false alarms, also a second one near the same planted change.
 
     Parameters
     ----------
     found
-        The times of the changes that a detector reports, or tuples that begin with the time.  A time without a zone is
-        UTC.
+        The times of the changes that a detector reports, or tuples that begin with the time. A time without a zone is
+        taken as UTC.
     planted
         The second result of pair_year.
     tolerance_days
-        How far a found change may lie from the planted change that it detects, in days. Planted changes lie at least 20
-        days apart, so a value below 10 leaves no found change near two planted ones.
+        Maximum time, in days, between a planted change and the found change that detects it. Planted changes are at
+        least 20 days apart, so below 10 no found change is near two planted ones.
 
     Returns
     -------
@@ -151,7 +151,9 @@ def _times_of_tests(rng: np.random.Generator) -> np.ndarray:
 
 
 def _changes(rng: np.random.Generator, days: np.ndarray) -> np.ndarray:
-    """Draw one to three changes: the index in `days` of the first test after each, at least SPACING_DAYS apart."""
+    """
+    Draw one to three changes, SPACING_DAYS or more apart; return the index in `days` of the first test after each.
+    """
     count = rng.integers(1, 4)
     candidates = np.flatnonzero((days >= SPACING_DAYS) & (days <= DAYS - SPACING_DAYS))
     while True:  # at most three changes in 325 days: most draws are far enough apart
@@ -168,7 +170,7 @@ def _rtt_shift(rng: np.random.Generator) -> float:
 
 
 def _level(tests: int, at: np.ndarray, shifts: np.ndarray) -> np.ndarray:
-    """Return the factor of each test: the product of (1 + shift) over the changes up to and including it."""
+    """Return the level at each test: the product of (1 + shift) over all changes so far, the test's own included."""
     factors = np.ones(tests)
     factors[at] = 1 + shifts
     return np.cumprod(factors)
@@ -222,6 +224,6 @@ def _log_normal(rng: np.random.Generator, median: float, sigma: float) -> float:
 
 
 def _utc(time: object) -> pd.Timestamp:
-    """Return a time with its zone; without one it is taken as UTC."""
+    """Return a time in UTC; a time without a zone is taken as UTC."""
     stamp = pd.Timestamp(time)
     return stamp.tz_localize("UTC") if stamp.tzinfo is None else stamp.tz_convert("UTC")

@@ -42,14 +42,16 @@ class Planted:
 
 
 def plant(fault: str, seed: int, **settings) -> Planted:
-    """Return tables of `clean_tables.clean(seed, **settings)` with a fault; ParameterError lists the known faults."""
+    """Return tables of `clean_tables.clean(seed, **settings)` with a fault; raise ParameterError for an unknown one."""
     form, make = FAULTS[check_choice("fault", fault, FAULTS)]
     tables = clean_tables.clean(seed, **({"form": form, "invented": True} | settings))
     return make(tables, np.random.default_rng(seed + 1_000_003))
 
 
 def _move(tables: Tables, rng, to: Callable[[float, float], tuple[float, float]], cause: str) -> Planted:
-    """Replace the coordinates of one region by `to` of its true ones, which must be far away."""
+    """
+    Replace the coordinates of a random region by `to(latitude, longitude)`, which moves it by `MIN_MOVE_KM` or more.
+    """
     places = tables["regions"].copy()
     moved = [(k, *to(row.latitude_deg, row.longitude_deg)) for k, row in enumerate(places.itertuples())]
     far = [
@@ -63,22 +65,22 @@ def _move(tables: Tables, rng, to: Callable[[float, float], tuple[float, float]]
 
 
 def swapped(tables: Tables, rng) -> Planted:
-    """The latitude and longitude of a region are exchanged."""
+    """Exchange the latitude and longitude of a region."""
     return _move(tables, rng, lambda a, b: (b, a), "latitude and longitude are exchanged")
 
 
 def wrong_sign(tables: Tables, rng) -> Planted:
-    """The longitude of a region has the wrong sign."""
+    """Give the longitude of a region the wrong sign."""
     return _move(tables, rng, lambda a, b: (a, -b), "the longitude has the wrong sign")
 
 
 def no_place(tables: Tables, rng) -> Planted:
-    """A region is stated at 0 N 0 E."""
+    """Place a region at 0 N 0 E."""
     return _move(tables, rng, lambda a, b: (0.0, 0.0), "0 N 0 E")
 
 
 def another_place(tables: Tables, rng) -> Planted:
-    """A region has the coordinates of another region of the table."""
+    """Give a region the coordinates of another region of the table."""
     places = tables["regions"]
     k = int(rng.integers(len(places)))
     away = great_circle_km(places.latitude_deg[k], places.longitude_deg[k], places.latitude_deg, places.longitude_deg)
@@ -103,24 +105,24 @@ def _whole(tables: Tables, factor: float, cause: str) -> Planted:
 
 
 def seconds(tables: Tables, rng) -> Planted:
-    """All RTTs are in seconds."""
+    """Give all RTTs in seconds."""
     return _whole(tables, 1e-3, "seconds for milliseconds")
 
 
 def microseconds(tables: Tables, rng) -> Planted:
-    """All RTTs are in microseconds."""
+    """Give all RTTs in microseconds."""
     return _whole(tables, 1e3, "microseconds for milliseconds")
 
 
 def one_direction(tables: Tables, rng) -> Planted:
-    """In each pair, the direction from the region whose name sorts first is in seconds."""
+    """Give the RTTs of one direction of each pair in seconds: those from the region whose name sorts first."""
     pings = tables["pings"]
     pings = _scaled(pings, pings.from_region < pings.to_region, RTTS, 1e-3)
     return Planted(tables | {"pings": pings}, "unit of RTT", "seconds for milliseconds", scope="column")
 
 
 def one_region(tables: Tables, rng) -> Planted:
-    """The measurements of one region are in seconds."""
+    """Give the RTTs from one region in seconds."""
     pings = tables["pings"]
     region = str(rng.choice(tables["regions"].name))
     pings = _scaled(pings, pings.from_region == region, RTTS, 1e-3)
@@ -128,7 +130,7 @@ def one_region(tables: Tables, rng) -> Planted:
 
 
 def one_pair(tables: Tables, rng) -> Planted:
-    """One direction of one pair, 1,000 km or more long, is in seconds."""
+    """Give the RTTs of one direction of one pair, over more than 1,000 km, in seconds."""
     pings, places = tables["pings"], tables["regions"].set_index("name")
     ends = [places.loc[pings[name]] for name in ("from_region", "to_region")]
     away = great_circle_km(*(end[name].to_numpy() for end in ends for name in ("latitude_deg", "longitude_deg")))
@@ -140,7 +142,7 @@ def one_pair(tables: Tables, rng) -> Planted:
 
 
 def early_echoes(tables: Tables, rng) -> Planted:
-    """The minimum RTT of some pings of one cloud is a random part of the true one."""
+    """Replace the minimum RTT of 30 % of the pings of one cloud by a random part of it."""
     pings = tables["pings"].copy()
     cloud = pings.from_region.str.partition(":")[0]
     rows = (cloud == cloud.mode()[0]) & (rng.random(len(pings)) < 0.3)
@@ -156,22 +158,22 @@ def _rates(tables: Tables, factor: float, cause: str) -> Planted:
 
 
 def bytes_for_bits(tables: Tables, rng) -> Planted:
-    """The rates are bytes per second."""
+    """Give rates in bytes per second."""
     return _rates(_with_bytes(tables), 1 / 8, "bytes for bits")
 
 
 def bits_for_bytes(tables: Tables, rng) -> Planted:
-    """The rates were multiplied by 8 once too often."""
+    """Multiply the rates by 8 once too often."""
     return _rates(_with_bytes(tables), 8.0, "8 times too large")
 
 
 def mebibytes(tables: Tables, rng) -> Planted:
-    """The rates were counted in MiB and scaled as MB."""
+    """Scale rates that are counted in MB as if they were in MiB, so they are 2^20 / 10^6 times too large."""
     return _rates(_with_bytes(tables), 1.048576, "factor 1.048576")
 
 
 def _with_bytes(tables: Tables) -> Tables:
-    """Add missing bytes to transfers: the amount that their rates send in ten seconds."""
+    """Add missing bytes and durations to transfers: ten seconds, and the bytes that the rate sends in this time."""
     transfers = tables["transfers"].copy()
     transfers["duration_s"] = transfers.duration_s.fillna(10.0)
     made = (transfers.throughput_bps * transfers.duration_s / 8).round().astype("Int64")
@@ -180,7 +182,7 @@ def _with_bytes(tables: Tables) -> Tables:
 
 
 def blocks(tables: Tables, rng) -> Planted:
-    """The column of rates has the transferred bytes, in multiples of iperf's block."""
+    """Fill the column of rates with the bytes transferred, which are multiples of iperf's block of 128 KiB."""
     transfers = tables["transfers"].copy()
     carried = np.maximum((transfers.throughput_bps * 10 / 8 / 131072).round(), 1) * 131072
     transfers = _without(transfers.assign(throughput_bps=carried), "bytes", "duration_s")
@@ -188,7 +190,7 @@ def blocks(tables: Tables, rng) -> Planted:
 
 
 def above_link(tables: Tables, rng) -> Planted:
-    """One transfer of the lab is faster than its link."""
+    """Make one transfer of the lab faster than its link."""
     transfers = tables["transfers"].copy()
     k = int(rng.integers(len(transfers)))
     faster = 1.5 * tables["links"].rate_bps.iloc[0]
@@ -198,7 +200,7 @@ def above_link(tables: Tables, rng) -> Planted:
 
 
 def link_in_bytes(tables: Tables, rng) -> Planted:
-    """Transfers saturate their links, but rates are in bytes per second, without bytes to compare with."""
+    """Let transfers saturate their links, but give rates in bytes per second, without bytes to compare with."""
     transfers = tables["transfers"].copy()
     rate = tables["links"].rate_bps.iloc[0]
     transfers["throughput_bps"] = rate * rng.uniform(0.93, 0.96, len(transfers)) / 8
@@ -207,7 +209,7 @@ def link_in_bytes(tables: Tables, rng) -> Planted:
 
 
 def duplicated(tables: Tables, rng) -> Planted:
-    """One row in twenty occurs twice."""
+    """Copy one row in twenty."""
     pings = tables["pings"]
     copies = pings.sample(max(1, len(pings) // 20), random_state=int(rng.integers(1 << 31)))
     both = pd.concat([pings, copies], ignore_index=True)
@@ -215,7 +217,7 @@ def duplicated(tables: Tables, rng) -> Planted:
 
 
 def mirrored(tables: Tables, rng) -> Planted:
-    """Only one direction was measured; the other is its copy."""
+    """Replace the measurements of one direction of each pair by copies of those of the other direction."""
     pings = tables["pings"]
     pings = pings[pings.from_region < pings.to_region].drop_duplicates(["from_region", "to_region"])
     back = pings.assign(from_region=pings.to_region, to_region=pings.from_region)
@@ -224,7 +226,7 @@ def mirrored(tables: Tables, rng) -> Planted:
 
 
 def mean_above_maximum(tables: Tables, rng) -> Planted:
-    """One mean RTT is above its maximum."""
+    """Raise one mean RTT above the maximum RTT of its row."""
     pings = tables["pings"].copy()
     k = int(rng.integers(len(pings)))
     pings.loc[k, "mean_rtt_ms"] = pings.max_rtt_ms[k] * 1.2 + 1
@@ -232,20 +234,20 @@ def mean_above_maximum(tables: Tables, rng) -> Planted:
 
 
 def exchanged_columns(tables: Tables, rng) -> Planted:
-    """The columns of the minimum and the maximum RTT are exchanged."""
+    """Exchange the columns of the minimum and the maximum RTT."""
     pings = tables["pings"].rename(columns={"min_rtt_ms": "max_rtt_ms", "max_rtt_ms": "min_rtt_ms"})
     pings = declared.validate("pings", pings)
     return Planted(tables | {"pings": pings}, "summary", "are exchanged or misnamed", scope="column")
 
 
 def halved(tables: Tables, rng) -> Planted:
-    """The columns of RTTs have one-way delays."""
+    """Fill the columns of RTTs with one-way delays."""
     pings = _scaled(tables["pings"], pd.Series(True, index=tables["pings"].index), RTTS, 0.5)
     return Planted(tables | {"pings": pings}, "half", "one-way delays", scope="column")
 
 
 def halved_region(tables: Tables, rng) -> Planted:
-    """All RTTs from and to one region are halved."""
+    """Halve all RTTs from and to one region."""
     pings, region = tables["pings"], str(rng.choice(tables["regions"].name))
     rows = (pings.from_region == region) | (pings.to_region == region)
     pings = _scaled(pings, rows, RTTS, 0.5)
@@ -253,7 +255,7 @@ def halved_region(tables: Tables, rng) -> Planted:
 
 
 def answered_near(tables: Tables, rng) -> Planted:
-    """A NAT answers the echoes from one region in less than a millisecond."""
+    """Replace RTTs from one region by those of echoes that a NAT near it answers within a millisecond."""
     pings, region = tables["pings"].copy(), str(rng.choice(tables["regions"].name))
     rows = np.flatnonzero(pings.from_region == region)
     echoes = np.sort(rng.uniform(0.1, 0.3) + 0.03 * rng.pareto(2, (len(rows), 5)).clip(max=15), axis=1)
@@ -265,7 +267,7 @@ def answered_near(tables: Tables, rng) -> Planted:
 
 
 def kilobits_in_a_third(tables: Tables, rng) -> Planted:
-    """A third of the rates are in kbit/s, without bytes to compare with."""
+    """Give a third of the rates in kbit/s, without bytes to compare with."""
     transfers = _bare(tables["transfers"])
     rows = pd.Series(rng.random(len(transfers)) < 1 / 3)
     transfers = _scaled(transfers, rows, ["throughput_bps"], 1e-3)
@@ -284,7 +286,7 @@ def _without(frame: pd.DataFrame, *names: str) -> pd.DataFrame:
 
 
 def limited(tables: Tables, rng) -> Planted:
-    """A limiter at 1, 2.5 or 5 x 10^k bit/s, including headers, affects about two of five pairs."""
+    """Limit the rates, including headers, to 1, 2.5 or 5 x 10^k bit/s; this affects two in five transfers or more."""
     transfers = _bare(tables["transfers"])
     rate = transfers.throughput_bps
     exact = np.log10(rate.quantile(0.6))
@@ -296,7 +298,7 @@ def limited(tables: Tables, rng) -> Planted:
 
 
 def copied_day(tables: Tables, rng) -> Planted:
-    """All measurements occur again, a day later."""
+    """Copy all measurements of the first day to the day after it."""
     pings = tables["pings"]
     first = pings[pings.started_at_utc < pings.started_at_utc.min() + pd.Timedelta(days=1)]
     again = first.assign(started_at_utc=first.started_at_utc + pd.Timedelta(days=1))
@@ -305,7 +307,7 @@ def copied_day(tables: Tables, rng) -> Planted:
 
 
 def ends_exchanged(tables: Tables, rng) -> Planted:
-    """From and to are exchanged in a third of the transfers over links ten times slower in one direction."""
+    """Make one direction of each link ten times slower, and exchange from and to in a third of the transfers."""
     links, transfers = tables["links"].copy(), tables["transfers"].copy()
     slow = links.from_region < links.to_region
     links["rate_bps"] = links.rate_bps.where(~slow, links.rate_bps / 10)

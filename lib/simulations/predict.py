@@ -20,9 +20,10 @@ SETTINGS = [
 
 def trial(seed: int, n_regions: int, situation: str, measured: float = 1.0) -> list[Outcome]:
     """
-    Predict one pair from a survey of `n_regions` measured regions; unmeasured regions of the pair are additional.
+    Predict RTT and throughput of one unmeasured pair from a survey of `n_regions` measured regions.
 
-    `measured` is the share of other pairs that were measured.
+    `situation` says which regions of the pair were measured to other regions: "both", "one" or "none"; the others are
+    not counted in `n_regions`. `measured` is the share of other pairs that were measured.
     """
     new = {"both": 0, "one": 1, "none": 2}[situation]
     pairs = simulated_surveys.survey(n_regions + new, seed=seed, **EFFECTS)

@@ -1,5 +1,5 @@
 """
-Simulation: two runs compared. Is the exit code right, and does the summary's interval contain the true ratio?
+Simulation: two runs compared, to see if the exit code is right, and if the summary's interval has the true ratio.
 
 Sizes are those of the preset "quick": 8 regions with 56 ordered pairs, each measured once by 20 pings and one transfer;
 5 settings of Kafka in 3 blocks, or 9 in 2, which are too few blocks for a verdict. Differences between runs have three
@@ -9,8 +9,8 @@ runs cannot see. The assumptions about the lab follow from the committed recordi
 12 % (p99), and blocks by half as much or more. The internet is assumed to be five times as noisy as the lab, with a
 tenth of the pings in bursts.
 
-"Recorded" sides are halves of recordings: of survey-quick, one direction of each pair, chosen at random, against the
-other one; of price-performance, settings "small" and "small again", which are equal, one of them in each block.
+"Recorded" sides are halves of recordings. Of survey-quick, a side has one direction of each pair, chosen at random. Of
+price-performance, it has in each block either setting "small" or setting "small again", which are equal.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ HETEROGENEITY = 0.7  # Standard deviation of the logarithm of a setting's scatte
 
 def trial(seed: int, kind: str, ratio: float) -> list[Outcome]:
     """
-    Compare two sides: values of b are `ratio` times those of a (rates: 1 / ratio), for one pair only if `kind` says so.
+    Compare two sides: times of side b are `ratio` times those of side a, and rates 1 / `ratio` times those of side a.
+
+    If `kind` ends in "one pair", this is so for one pair only; the other pairs of both sides are alike.
     """
     rng = np.random.default_rng(seed)
     what, _, detail = kind.partition(", ")
@@ -144,7 +146,7 @@ def _recorded(campaign: str) -> pd.DataFrame:
 
 
 def _halves_of_survey(ratio: float, rng) -> pd.DataFrame:
-    """Put one direction of each pair into side a and the other one into b."""
+    """Put one direction of each pair into side a, and the opposite direction into side b."""
     values = _recorded("survey-quick")
     ends = np.sort(values[["first", "second"]].to_numpy(), axis=1)
     key = pd.Series([f"{one} and {other}" for one, other in ends], index=values.index)
@@ -155,7 +157,7 @@ def _halves_of_survey(ratio: float, rng) -> pd.DataFrame:
 
 
 def _halves_of_trials(rng) -> pd.DataFrame:
-    """Put one of two equal settings into side a, and the other one into b, anew in each block and quantity."""
+    """Divide two equal settings between sides a and b, anew at random in each block and quantity."""
     values = _recorded("price-performance").query("key in ('small', 'small again')")
     swapped = {name: rng.integers(2) for name in sorted(set(values.quantity + values.block.astype(str)))}
     side = ((values.key == "small").astype(int) + (values.quantity + values.block.astype(str)).map(swapped)) % 2

@@ -211,7 +211,7 @@ def pytest_collection():
 # Modules whose tests together take over nine seconds: stand-ins for clouds, clients of Kafka, repeated simulations.
 SLOW = {
     "test_experiments_kafka_fault", "test_experiments_kafka_load_faults", "test_experiments_kafka_load_session",
-    "test_experiments_kafka_open_loop", "test_experiments_kafka_rate_search", "test_experiments_openmessaging",
+    "test_experiments_kafka_open_loop", "test_experiments_openmessaging",
     "test_labs_aws", "test_labs_aws_msk", "test_labs_azure", "test_labs_gcp", "test_labs_several",
     "test_plausibility_unknown_regions", "test_publish_execute", 
     "test_stats_regions_clusters", "test_stats_regions_dyadic", "test_stats_tcp_loss",

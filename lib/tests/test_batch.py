@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import redirect_stderr, redirect_stdout
 from functools import partial
@@ -324,29 +325,31 @@ def test_a_changed_notebook_is_run_again_and_papermill_disturbs_nothing(top):
 
 @pytest.mark.slow
 def test_a_batch_killed_at_random_moments_ends_with_every_page_once(top):
-    kills, kept = int(os.environ.get("WANBENCH_KILLS", "2")), {}
+    kills, kept, hit = int(os.environ.get("WANBENCH_KILLS", "2")), {}, 0
     seeds, moments = range(1, kills + 2), random.Random(1)
-    arguments = ("00", "--sweep", f"seed=1..{seeds[-1]}", "-j", 2)
+    arguments = ("00", "--sweep", f"seed=1..{seeds[-1]}", "-j", 2, "--name", "mine")
+    began = time.monotonic()
+    assert start(top, "00", "--sweep", "seed=1..1", "--name", "mine").wait(300) == 0
+    job_s = time.monotonic() - began
     for _ in range(kills):
         running = start(top, *arguments)
-        time.sleep(moments.uniform(0, 10))
+        time.sleep(moments.uniform(0, 1.5 * job_s))
         running.kill()
         assert running.wait() in (-signal.SIGKILL, 0)
-        for folder in (top / "data/scratch/batches").glob("00*"):
-            now = pages(folder)
-            assert {name: now[name] for name in kept} == kept, "what was done is as it was"
-            kept = now
+        hit += running.returncode != 0
+        now = pages(folder_of(top, "mine"))
+        assert {name: now[name] for name in kept} == kept, "what was done is as it was"
+        kept = now
     said = batch(*arguments)
-    folder = folder_of(top)
+    folder = folder_of(top, "mine")
     assert f"{len(seeds)} of {len(seeds)} jobs done, 0 failed" in said
     assert pages(folder).keys() == {f"00-seed={seed}" for seed in seeds}
     assert {name: pages(folder)[name] for name in kept} == kept
     assert not list(folder.glob("*/.page-*")) and set(states(folder).values()) == {"done"}
     found = pd.read_csv(folder / "results.csv")
     assert sorted(found[found.name == "rtt"].estimate) == [2 * seed for seed in seeds]
-    print(
-        f"{len(kept)} of {len(seeds)} jobs done after {kills} kills; started: {len(list((top / 'started').iterdir()))}"
-    )
+    begun = len(list((top / "started").iterdir()))
+    print(f"{len(kept)} of {len(seeds)} jobs done after {kills} kills, {hit} of them of a command; {begun} begun")
     assert comes_about(lambda: not processes_of(top))
 
 
@@ -394,7 +397,10 @@ def test_measuring_jobs_run_one_at_a_time_and_say_when_another_run_measures(top,
 
 @pytest.mark.slow
 def test_a_batch_in_a_bucket_resumes_after_a_kill_and_has_the_files_of_a_local_one(top, tmp_path, monkeypatch):
-    arguments, bucket = ("00", "--sweep", "seed=1..2", "-j", 2), tmp_path / "bucket"
+    arguments, bucket, temporary = ("00", "--sweep", "seed=1..2", "-j", 2), tmp_path / "bucket", tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     with moto_server() as (address, _):
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             monkeypatch.setenv(name, "none")
@@ -416,12 +422,14 @@ def test_a_batch_in_a_bucket_resumes_after_a_kill_and_has_the_files_of_a_local_o
         assert running.wait() == -signal.SIGKILL and comes_about(lambda: not processes_of(top))
         made = files.get_file_info(record(1)).mtime
         (top / "hold-2").unlink()
+        assert list(temporary.glob("wanbench-*")), "a killed command leaves its folders"
         # A job that was killed while it copied: the page without its record.
         with files.open_output_stream("mine/batches/far/00-seed=2/page/findings/00-tiny/gone.json") as half:
             half.write(b"{")
         said = batch(*arguments, "--name", "far", "--to", "s3://mine/batches")
         assert "[1 kept] 00-seed=1: kept" in said
         assert "2 of 2 jobs done, 0 failed. Open s3://mine/batches/far/index.html" in said
+        assert not list(temporary.glob("*wanbench-*")), "the next one removes them"
         assert files.get_file_info(record(1)).mtime == made and [started(top, seed) for seed in (1, 2)] == [1, 2]
         fs.copy_files("mine/batches/far", str(bucket), source_filesystem=files)
     assert not list(top.glob("data/scratch/batches/*")), "nothing stays here"

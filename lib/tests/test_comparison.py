@@ -15,6 +15,7 @@ from wanbench.errors import ParameterError
 from wanbench.findings import Finding
 from wanbench.folders import samples_folder
 from wanbench.methods.comparison import sides, verdicts
+from wanbench.pages import region_loss
 from wanbench.runs import find
 
 SURVEY = find(samples_folder(), "survey-quick")[0]
@@ -228,6 +229,22 @@ def test_trials_of_recordings_are_compared_by_setting(campaign, n):
     assert {"p99 of latency", "records received by the brokers"} <= set(found.rows.quantity)
 
 
+@pytest.mark.slow
+def test_runs_with_faults_are_compared_by_their_outages(capsys):
+    run = find(samples_folder(), "region-loss")[0]
+    tables = sides.ingest.read_run(run.folder)
+    values, notes = region_loss.comparison.values_of(tables)
+    assert [note for note in notes if "acks 1”: 187 of 3,269 in 3 of 3 episodes" in note]
+    both = pd.concat([values.assign(side=0), values.assign(side=1, run_id="again", value=2 * values.value)])
+    found = compare(both).rows
+    assert found.quantity.nunique() == 4 and (found.verdict == "changed").all()
+    # an outage that healing ended is only known to be at least that long
+    assert "cut gcp:us-west1, acks 1" not in set(found[found.quantity.str.contains("reads")].key)
+    assert [note for note in notes if "acks 1” has an episode without an outage of reads" in note]
+    assert cli.main(["compare", "region-loss", "survey-quick"]) == 2
+    assert "region-loss measured faults, survey-quick measured pairs of regions" in capsys.readouterr().err
+
+
 def findings(folder, **changes):
     about = {"sentence": "It is so.", "unit": "ms", "n_regions": None, "method": "", "assumption": "", "page": "p"}
     for name, (estimate, low, high, n) in changes.items():
@@ -258,6 +275,16 @@ def test_jobs_of_two_batches_are_compared_one_by_one(tmp_path):
         findings(tmp_path / name / "00-seed=3" / ".page-half", rtt=(100 * factor, 99, 201, None))  # Still being made.
     found = verdicts.compare(*(sides.side(str(tmp_path / name)) for name in "ab")).rows.set_index("key")
     assert found.verdict.to_dict() == {"00-seed=2/p/rtt": "changed", "00-seed=1/p/rtt": "equivalent"}
+
+
+def test_jobs_that_are_not_done_are_named(tmp_path):
+    for name in "ab":
+        findings(tmp_path / name / "00-seed=1" / "page", rtt=(10, 9, 11, None))
+    for job, state in (("1", "done"), ("2", "running"), ("3", "failed")):
+        (folder := tmp_path / "b" / f"00-seed={job}").mkdir(exist_ok=True)
+        (folder / "state.json").write_text(json.dumps({"state": state, "reason": "no lab" * (state == "failed")}))
+    found = verdicts.compare(*(sides.side(str(tmp_path / name)) for name in "ab"))
+    assert found.cautions == (f"2 jobs of {tmp_path / 'b'} not done: 00-seed=2 (running), 00-seed=3 (no lab)",)
 
 
 def test_the_figure_shows_the_margin_and_every_row():

@@ -12,7 +12,7 @@ from mock_kafka import PARTITIONS, HereHost, MockCluster, RecordingLinks
 from wanbench.errors import ParameterError
 from wanbench.measure.experiments import ExperimentError, KafkaFault
 from wanbench.measure.experiments import kafka_fault_session as session
-from wanbench.measure.experiments.kafka_fault import KINDS, Fault, damaged
+from wanbench.measure.experiments.kafka_fault import FLAPS, KINDS, Fault, damaged
 from wanbench.measure.kafka.programs import clients, fault_consumer, fault_producer
 from wanbench.read.ingest import kafka_fault
 
@@ -81,6 +81,16 @@ def test_a_fault_is_begun_once_and_healed_once(tmp_path, kind, begun, healed):
     fault.heal()
     fault.heal()
     assert set(links.told) == begun | healed and len(links.told) == len(begun) + len(healed)
+
+
+def test_a_flapping_region_is_cut_ten_times_in_equal_intervals(tmp_path):
+    fault, links = fault_at(tmp_path, "flap", ["eu"])
+    pauses = []
+    fault.begin()
+    fault.last(9.5, pauses.append)
+    fault.heal()
+    assert links.told == [("cut_region", "eu"), ("heal_region", "eu")] * FLAPS
+    assert pauses == pytest.approx([0.5] * (2 * FLAPS - 1))
 
 
 def test_slow_links_become_what_they_were(tmp_path):

@@ -185,13 +185,35 @@ def test_only_first_receipts_count():
         return SimpleNamespace(error=lambda: None, value=lambda: value, topic=lambda: "t", partition=lambda: 1)
 
     receipts = open_loop_consumer.Receipts(10.0, 20, [0, 5_000_000])
-    receipts.take([message(3, 0), message(12, 0, process=1)], 10_000_000)
-    receipts.take([message(3, 0), message(4, 10 * NS)], NS)
-    receipts.take([message(0, 0, kind=WARM_UP), SimpleNamespace(error=lambda: None, value=lambda: b"?")], NS)
+    receipts.take([message(3, 0), message(12, 0, process=1)], 10_000_000, 7_000_000)
+    receipts.take([message(3, 0), message(4, 10 * NS)], NS, 0)
+    receipts.take([message(0, 0, kind=WARM_UP), SimpleNamespace(error=lambda: None, value=lambda: b"?")], NS, 0)
     first, second, *_, ended = receipts.report()
     assert first["latency"] == [0, 1, 10_000 - 10_000 % 8, 1] and first["n_negative"] == 1
     assert (first["n_duplicates"], second["latency"], ended["n_received"]) == (1, [bucket(5_000), 1], 3)
     assert receipts.warm == {("t", 1)} and second["n_received_in"] == 1
+    assert first["late"] == [0, 1, 70, 1] and second["late"] == [70, 1]
+
+
+def test_a_record_waits_for_the_program_since_its_queue_was_last_empty(monkeypatch):
+    """Two full batches lie in the queue, each takes 10 ms to count; a record for which `poll` waited is not late."""
+    now = [0]
+    monkeypatch.setattr(open_loop_consumer.time, "time_ns", lambda: now[0])
+    queue, waited = [["a"] * open_loop_consumer.BATCH] * 2 + [["b"], [], []], []
+    receipts = SimpleNamespace(stopped=False)
+
+    def take(messages, at_ns, waited_ns):
+        waited.append((len(messages), waited_ns))
+        now[0] += 10_000_000
+        receipts.stopped = not queue
+
+    def poll(_):
+        now[0] += 50_000_000
+        return "c"
+
+    receipts.take = take
+    open_loop_consumer.receive(SimpleNamespace(consume=lambda *_: queue.pop(0), poll=poll), receipts)
+    assert waited[:3] == [(500, 0), (500, 10_000_000), (1, 20_000_000)] and waited[3:] == [(1, 0)] * 2
 
 
 # Whole loads

@@ -3,7 +3,6 @@
 import gzip
 import hashlib
 import json
-from dataclasses import asdict
 
 import pytest
 from run_folders import claimed
@@ -13,10 +12,9 @@ from wanbench.errors import RawDataError
 from wanbench.measure.experiments import KafkaOpenLoop, KafkaTrial
 from wanbench.measure.plan import Trial, make_trials
 from wanbench.methods.tails.distribution import decoded
-from wanbench.pages.tail_latency.design.kafka_rate_search import KafkaRateSearch
 from wanbench.read.ingest import kafka_open_loop
 from wanbench.read.ingest.readers import reader_in_run
-from wanbench.read.ingest.trials import _of_all_producers, trials
+from wanbench.read.ingest.trials import trials
 
 SETTINGS = {
     "rate_records_per_s": 4.0, "record_bytes": 100, "topics": 1, "partitions": 3, "replication": 1, "producers": 1,
@@ -63,7 +61,7 @@ def write(folder, producing=None, consuming=None, **more):
         file = {"name": name, "sha256": hashlib.sha256(content).hexdigest()}
         named[f"{role}s"].append({"file": file})
     named["consumers"][0]["clock"] = {"offset_ms": -3.0, "error_ms": 0.25, "method": "read"}
-    about = {"format": 1, "settings": SETTINGS, "start_s": 1_000.0, "error": None, "step": None, **named, **more}
+    about = {"format": 1, "settings": SETTINGS, "start_s": 1_000.0, "error": None, **named, **more}
     (folder / "s.load.json").write_text(json.dumps(about))
     return folder / "s.load.json"
 
@@ -96,6 +94,18 @@ def test_the_generator_fell_behind_if_it_was_late_for_more_than_one_in_a_hundred
     found = kafka_open_loop.read(write(tmp_path, producing=lines))
     assert not found["open_loop_loads"].fell_behind[0], "40 ms are little beside 2 s"
     assert not found["open_loop_histograms"].fell_behind.any()
+
+
+def test_a_group_that_lets_records_wait_is_a_generator_that_fell_behind(tmp_path):
+    """Half of the records wait for the group's program for 15 ms, beside a median of 20 ms; producers are on time."""
+    seconds = [{"second": n, "n_received": 4, "n_duplicates": 0, "n_negative": 0, "n_received_in": 4} for n in range(3)]
+    for late, behind in ([0, 2, 150, 2], True), ([0, 2, 40, 2], False):
+        lines = [{**second, "latency": [20_000, 4], "late": late} for second in seconds]
+        lines = [{"program": "open-loop consumer", "format": 1}, *lines]
+        sent = [{"second": n, **SECOND, "late": [0, 2], "publish": [20_000, 2]} for n in range(3)]
+        sent = [{"program": "open-loop producer", "format": 1}, *sent]
+        [row] = kafka_open_loop.read(write(tmp_path, sent, lines))["open_loop_loads"].to_dict("records")
+        assert row["fell_behind"] == behind and row["late_p99_ms"] == pytest.approx(late[2] / 10)
 
 
 def test_a_load_that_never_started_is_a_row_without_seconds(tmp_path):
@@ -173,9 +183,6 @@ def test_trials_with_open_loop_loads_have_their_settings_and_break_no_rates(tmp_
     [row] = found["trials"].to_dict("records")
     assert (row["producers"], row["consumer_groups"], row["target_records_per_s"]) == (6, 3, 150)
     assert (row["client_receive_buffer_bytes"], row["client_rack"], row["acks"]) == (4_096, "region", "all")
-    search = KafkaTrial(KafkaRateSearch(load, 50, 100, 900))
-    of_search = _of_all_producers(asdict(search.load))
-    assert (of_search["producers"], of_search["target_records_per_s"]) == (6, None)
     test = {name: row[name] for name in ("run_id", "test_id", "from_region", "to_region")}
     test |= {"attempt": 1, "outcome": "done", "started_at_utc": "2026-01-01T00:00:00Z"}
     found["tests"] = tables.from_rows("tests", [{**filler("tests"), **test}])

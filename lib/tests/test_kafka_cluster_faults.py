@@ -114,7 +114,10 @@ def test_a_setting_that_kafka_does_not_know_is_an_error(lab):
 
 @with_kafka
 def test_settings_and_security_can_change_while_topics_stay(lab):
-    with Cluster(lab, ["eu"], settings={"num.io.threads": 3, **SOON}, **QUICK) as cluster:
+    without = {"eligible.leader.replicas.version": 0}
+    with Cluster(lab, ["eu"], settings={"num.io.threads": 3, **SOON}, features=without, **QUICK) as cluster:
+        assert b"feature group.version to 1" in cluster.log(1)
+        assert b"feature eligible.leader.replicas.version to" not in cluster.log(1)
         cluster.create_topic("t")
         other = "4.4.0" if kafka_jars("4.4.0").is_dir() else None  # not part of `make setup`
         assert cluster.reconfigure({"num.network.threads": 5}, "tls", other)

@@ -10,6 +10,7 @@ from wanbench.errors import ParameterError
 from wanbench.measure.experiments import Iperf3, Ping
 from wanbench.measure.labs.rented.costs import Costs, prices
 from wanbench.measure.plan import Trial, make_plan, make_trials, pair, select_pairs
+from wanbench.regions import distance_km
 
 EXPERIMENTS = [Ping(count=5), Iperf3(rate_bps=4e7)]
 EIGHT = [
@@ -38,6 +39,15 @@ def test_a_name_that_no_raw_file_can_have_is_refused_at_planning(name):
 def test_a_long_name_of_a_cloud_is_refused_at_planning():
     with pytest.raises(ParameterError, match="at most 80 characters"):
         make_plan(experiments=EXPERIMENTS, pairs=[("aws:" + "x" * 300, "aws:eu-west-1")])
+
+
+def test_pairs_can_be_chosen_by_distance():
+    near = select_pairs(regions=EIGHT, distance_km=[0, 1000])
+    far = select_pairs(regions=EIGHT, distance_km=[5000, 7000])
+    assert near and far and all(distance_km(*pair) <= 1000 for pair in near)
+    assert all(5000 <= distance_km(*pair) <= 7000 for pair in far)
+    with pytest.raises(ParameterError, match=r"No pair is left.*0 after distances of 30000 to 40000 km"):
+        select_pairs(regions=EIGHT, distance_km=[30_000, 40_000])
 
 
 def test_cloud_pairs_are_directed():
@@ -171,6 +181,8 @@ def test_html_is_escaped():
         ({"pairs": ["aws:eu-west-1->aws:eu-west-1"]}, "two different regions"),
         ({"pairs": ["aws:eu-west-1->gcp:us-east1", ("aws:eu-west-1", "gcp:us-east1")]}, "more than once"),
         ({"regions": EIGHT, "cloud_pairs": ["ibm->ibm"]}, "No pair has a region of 'ibm'; allowed: aws, azure, gcp"),
+        ({"regions": EIGHT, "distance_km": [3]}, "two numbers, the shortest and the longest"),
+        ({"regions": EIGHT, "distance_km": [5, 1]}, "distance_km is 1; allowed: a number of at least 5"),
         ({"regions": EIGHT, "cloud_pairs": ["gcp-aws"]}, "such as 'gcp->aws'"),
         ({"regions": EIGHT[:1]}, "No pair is left.*0 candidate pairs"),
         ({"regions": EIGHT, "batch": 0}, "batch is 0"),

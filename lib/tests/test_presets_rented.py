@@ -73,8 +73,9 @@ def test_one_kafka_over_three_regions(dry_run):
     assert expected.unknown == [] and 1 < expected.high_usd < lab.lab.budget_usd
 
 
-def test_brokers_of_several_instance_types(dry_run):
-    plan, lab, expected = dry_run("10-price-performance", "instance-types")
+@pytest.mark.parametrize("preset", ["instance-types", "instance-types-2"])
+def test_brokers_of_several_instance_types(dry_run, preset):
+    plan, lab, expected = dry_run("10-price-performance", preset)
     region, rented = "aws:us-east-1", lab.lab
     assert len(plan.tests) == 3 * 3 and plan.regions == [region]
     assert [host.name for host in lab.hosts[region]] == [f"{region}/{number}" for number in range(11)]
@@ -87,4 +88,3 @@ def test_brokers_of_several_instance_types(dry_run):
         assert [size is not None for size in trial.broker_sizes].index(True) == 3 * at
         assert trial.client_regions == (f"{region}/9", f"{region}/10")
     assert expected.hosts == 11 and expected.unknown == [] and 0.5 < expected.high_usd < rented.budget_usd
-    print(expected)

@@ -1,4 +1,4 @@
-"""Stepped trials: the knee of a curve, and the highest rate within an objective, by steps and by searches."""
+"""Stepped trials: the knee of a curve, and the highest rate within an objective."""
 
 from math import inf, isnan
 
@@ -8,7 +8,7 @@ import pytest
 from simulations.latency_samples import of_values
 
 from wanbench.errors import ParameterError
-from wanbench.pages.tail_latency.best_rates import best_rate, searched_rate
+from wanbench.pages.tail_latency.best_rates import best_rate
 from wanbench.pages.tail_latency.knees import knee_of
 from wanbench.pages.tail_latency.step_curves import StepCurve, step_curve
 
@@ -40,18 +40,18 @@ def test_the_knee_lies_between_steps_and_a_second_runs_in_its_interval():
     found = knee(stepped(bent), 0.5)
     assert found.where == "inside" and found.knee.estimate == pytest.approx(1_400, rel=0.05)
     assert found.knee.low < 1_400 < found.knee.high
-    wider = (found.second_run.low < found.knee.low, found.second_run.high > found.knee.high)
+    wider = (found.second_run.low <= found.knee.low, found.second_run.high >= found.knee.high)
     again = knee(stepped(bent, seed=1), 0.5).knee.estimate
     assert all(wider) and found.second_run.low < again < found.second_run.high
     assert "p50 of latency begins to rise at 1," in found.sentence
 
 
-def test_a_knee_that_every_block_holds_at_a_step_is_only_known_to_be_nearer_to_it_than_to_the_next():
+def test_a_knee_is_only_known_to_lie_between_the_step_below_it_and_the_first_that_is_twice_the_level():
     rates, logs = np.array([50.0, 90.0, 100.0, 140.0, 200.0]), np.log([60.0, 51.0, 98.0, 955.0, 4049.0])
     curve = StepCurve(0.99, rates, (1, 2, 3), np.stack([logs, logs - 0.01, logs + 0.01]), 15)
     found = knee_of(curve)
     assert found.knee.estimate == pytest.approx(90, rel=0.01)
-    assert (found.knee.low, found.knee.high) == pytest.approx((4_500**0.5, 9_000**0.5), rel=0.01)
+    assert (found.knee.low, found.knee.high) == (50, 140)
 
 
 def test_a_level_curve_has_no_knee():
@@ -124,7 +124,7 @@ def test_the_best_rate_lies_between_the_steps_that_meet_and_fail():
     found = best_rate(step_curve(stepped(bent), 0.5), 40.0)
     assert found.rate.estimate == pytest.approx(1_400 * 2 ** (1 / 3), rel=0.12)  # between steps
     assert found.rate.low <= 1_000 and found.rate.high >= 2_000
-    assert found.bracket == (1_000, 2_000) and found.n_steps == 5
+    assert found.bracket == (1_000, 2_000)
 
 
 @pytest.mark.parametrize(("objective", "text"), [(1e4, "at least 4,000"), (1.0, "below 250")])
@@ -159,32 +159,6 @@ def test_a_bound_by_the_first_or_last_step_allows_for_the_scatter_of_blocks():
         rate = best_rate(StepCurve(0.99, rates, (0, 1, 2), logs, 12), 21.03).rate
         covered += rate.low <= 1_030 <= rate.high
     assert covered >= 185  # 90 before: the first step itself was the bound
-
-
-def searches(*brackets):
-    rows = [(k, rate, met) for k, (low, high) in enumerate(brackets) for rate, met in ((low, True), (high, False))]
-    return pd.DataFrame(rows, columns=["search", "rate_records_per_s", "met"])
-
-
-def test_searches_give_the_rate_with_their_brackets_as_error():
-    found = searched_rate(searches((1_000, 1_100), (1_000, 1_100), (1_000, 1_100)), 50.0)
-    assert found.rate.estimate == pytest.approx(1_100**0.5 * 1_000**0.5)
-    assert (found.rate.low, found.rate.high) == pytest.approx((1_000, 1_100))
-    assert "brackets of ±4.9 % or less" in str(found.rate)
-    apart = searched_rate(searches((1_000, 1_100), (1_200, 1_300), (900, 1_000)), 50.0)
-    assert apart.rate.low < 900 and apart.rate.high > 1_300
-
-
-def test_a_single_search_or_an_open_one_is_said_so():
-    assert "a single search" in str(searched_rate(searches((1_000, 1_100)), 50.0).rate)
-    open_ = searches((1_000, 1_100), (1_000, 1_100))
-    found = searched_rate(open_[~((open_.search == 1) & ~open_.met)], 50.0)
-    assert found.rate.high == inf and found.rate.low == 1_000 and isnan(found.rate.estimate)
-    assert found.rate.level == 0.75  # both searches end above the typical rate in a quarter of all cases
-    unknown = open_.assign(met=open_.met.astype("boolean").mask(open_.search == 1))
-    assert "1 search left out" in str(searched_rate(unknown, 50.0).rate)
-    with pytest.raises(ParameterError, match="no step"):
-        searched_rate(open_.iloc[:0], 50.0)
 
 
 def test_a_knee_with_a_single_step_beyond_it_is_not_placed_by_the_scatter_of_the_step_before():

@@ -31,7 +31,6 @@ from wanbench.pages import (
     region_loss,
     rolling_and_degraded,
 )
-from wanbench.pages.tail_latency.best_rates import searched_rate
 from wanbench.pages.tail_latency.latencies import of_benchmark, of_open_loop
 from wanbench.pages.tail_latency.quantiles import percentile_plot, quantiles
 from wanbench.pages.tail_latency.trials import TailTrials
@@ -51,7 +50,7 @@ OF_PAGES = {
     rolling_and_degraded: ("detection",),
     import_module("wanbench.pages.tail_latency.latencies"): ("of_benchmark", "of_open_loop"),
     import_module("wanbench.pages.tail_latency.quantiles"): ("compare_tails", "quantiles"),
-    import_module("wanbench.pages.tail_latency.best_rates"): ("best_rate", "searched_rate"),
+    import_module("wanbench.pages.tail_latency.best_rates"): ("best_rate",),
     import_module("wanbench.pages.tail_latency.pauses"): ("causes", "per_second"),
     import_module("wanbench.pages.tail_latency.verdicts"): ("verdict", "verdicts"),
     import_module("wanbench.pages.tail_latency.trials"): ("TailTrials",),
@@ -104,13 +103,6 @@ def test_rtts_in_seconds_caution_about_units(fit):
     seconds = FITS[fit](PAIRS.assign(rtt_ms=PAIRS.rtt_ms / 1000), **QUICK)
     assert "are the RTTs in ms and the distances in km?" in str(seconds)
     assert "are the RTTs" not in str(FITS[fit](PAIRS, **QUICK))
-
-
-@pytest.mark.parametrize(("met", "rate", "name"), [("no", 100.0, "met"), (True, -1.0, "rate"), (True, np.nan, "rate")])
-def test_a_search_takes_flags_and_positive_rates(met, rate, name):
-    steps = pd.DataFrame({"search": 1, "rate_records_per_s": [50.0, rate], "met": [True, met]}).astype({"met": object})
-    with pytest.raises(ParameterError, match=f"{name}.* of search 1 is"):
-        searched_rate(steps, 50.0)
 
 
 def lost():

@@ -378,9 +378,10 @@ def compare_command(arguments: argparse.Namespace) -> int:
     """Run `wanbench compare`: print how the set-ups differ and what changed, and write the requested files."""
     from .methods.comparison.sides import side
     from .methods.comparison.verdicts import UNDECIDED, compare, text
+    from .pages.region_loss.comparison import values_of
     from .publish.comparison import WRITERS
 
-    found = compare(side(arguments.a), side(arguments.b), arguments.margin)
+    found = compare(side(arguments.a), side(arguments.b), arguments.margin, values_of)
     for row in found.differs.itertuples():
         print(f"differs     {row.what}: {row.a} | {row.b}")
     for row in found.rows.head(SHOWN_COMPARISONS).itertuples():

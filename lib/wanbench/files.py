@@ -51,7 +51,7 @@ def replaced_folder(path: Path) -> Iterator[Path]:
         temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}-"))
         try:
             yield temporary
-            os.chmod(temporary, 0o755)
+            os.chmod(temporary, 0o755)  # nosec B103  # a published folder is for all to read
             shutil.rmtree(path, ignore_errors=True)
             os.replace(temporary, path)
         except BaseException:

@@ -61,7 +61,7 @@ def parse_yaml(text: str, place: str) -> object:
     holds anything but plain data.
     """
     try:
-        return yaml.load(text, Loader=_Loader)
+        return yaml.load(text, Loader=_Loader)  # nosec B506  # a subclass of SafeLoader
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise ParameterError(f"{place}{line}: {error.problem or 'this is not YAML'}.") from None

@@ -77,9 +77,9 @@ class BatchJob:
     """
     A page to make as part of a batch.
 
-    `folder` is the batch's folder, `root` the checkout, `varied` holds the parameters in which the batch's jobs with
-    this notebook differ, `session` names the command that runs the batch, and `library` is its `library_hash`. `to` is
-    the address of the batch's folder in a bucket, if it is kept there.
+    `folder` is the batch's folder, and `root` the checkout. `varied` has the parameters in which the batch's jobs with
+    this notebook differ. `session` names the command that runs the batch, and `library` is the `library_hash` on its
+    machine. `to` is the address of the batch's folder in a bucket, or "" if the batch is on this machine.
     """
 
     page: Job
@@ -277,7 +277,7 @@ tell = partial(print, file=sys.stderr, flush=True)
 
 
 class Driver:
-    """The command that runs a batch: it submits jobs, reports changes of their states, and writes the batch's page."""
+    """Run a batch: submit its jobs, report changes of their states, and write the batch's page."""
 
     run_job = staticmethod(run_job)
 
@@ -287,7 +287,9 @@ class Driver:
             self._show(job, _begin(job, retry))
 
     def run(self, pools) -> list[State]:
-        """Run the queued jobs; `pools` is a context that yields a function to submit a job."""
+        """
+        Run the queued jobs and return the states of all; `pools` is a context manager for `submit(run, job, *more)`.
+        """
         waiting = [job for job in self.jobs if self.states[job.name].state == "queued"]
         environment = {name: value for name, value in os.environ.items() if name.startswith("WANBENCH_")}
         try:

@@ -1,16 +1,18 @@
 """
-Keep a batch in a bucket: each job runs in a temporary folder, and copies up what it made.
+Keep a batch in a bucket: each job runs in a temporary folder, and copies its files to the bucket.
 
-The record of a page, which says that the page is complete, goes up last. The command that runs the batch works on a
-copy of its folder. pyarrow copies: unlike s3fs it is installed already, and it allows any version of boto3.
+The record of a page, which says that the page is complete, is copied last. The command that runs the batch works on a
+local copy of the batch's folder. pyarrow copies: unlike s3fs it is installed already, and it allows any version of
+boto3.
 """
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -23,10 +25,15 @@ from wanbench.errors import ParameterError, WanbenchError
 from .batch import SESSION, BatchJob, Driver, State, run_batch, run_job
 
 RECORDS = "pages"  # The folder of a page with its record.
+PREFIX, LOCK = "wanbench-bucket-", ".lock"
 
 
 class Bucket:
-    """The folder of a batch at an address such as "s3://bucket/prefix/name"; raise ParameterError if it is not one."""
+    """
+    Copy files to and from a batch's folder in a bucket.
+
+    The address is such as "s3://bucket/prefix/name"; raise ParameterError for another form.
+    """
 
     def __init__(self, address: str):
         try:
@@ -35,19 +42,19 @@ class Bucket:
             raise refusal("--to", address, f"an address such as s3://bucket/prefix ({error})") from None
 
     def put(self, folder: Path, *names: str) -> None:
-        """Copy files and folders up, in this order; leave out those that do not exist."""
+        """Copy files and folders to the bucket, in this order; leave out those that do not exist."""
         for name in names:
             if (folder / name).exists():
                 fs.copy_files(str(folder / name), f"{self.path}/{name}", destination_filesystem=self.files)
 
     def get(self, folder: Path, *names: str) -> None:
-        """Copy files and folders down; leave out those that do not exist."""
+        """Copy files and folders from the bucket; leave out those that do not exist."""
         for name in names:
             with suppress(FileNotFoundError):
                 fs.copy_files(f"{self.path}/{name}", str(folder / name), source_filesystem=self.files)
 
     def session(self) -> str:
-        """Return the session of the command that runs the batch, or "" if it has ended."""
+        """Return the name of the command that runs the batch, or "" if the command has ended."""
         with self.files.open_input_stream(f"{self.path}/{SESSION}") as file:
             return file.read().decode()
 
@@ -59,26 +66,45 @@ class FarJob(BatchJob):
     """A job of a batch that is kept in a bucket."""
 
     def is_wanted(self) -> bool:
-        """Return whether the command that started this job still runs the batch, as the bucket tells."""
+        """Return whether the bucket still names the command that started this job."""
         return bucket_at(self.to).session() == self.session
+
+
+@contextmanager
+def _temporary() -> Iterator[Path]:
+    """Yield a temporary folder, after removing those whose process was killed: nobody holds their locks."""
+    for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with suppress(OSError), open(left / LOCK) as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(left)
+    hidden = Path(tempfile.mkdtemp(prefix=f".{PREFIX}"))
+    with open(hidden / LOCK, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        folder = hidden.rename(hidden.with_name(hidden.name.removeprefix(".")))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def run_in_bucket(jobs: Sequence[BatchJob], *how) -> list[State]:
     """Run a batch as `run_batch` does, in the jobs' bucket. Raise ParameterError if a job measures."""
     if any(job.measures for job in jobs):
         raise ParameterError("--to with a notebook that measures here; allowed: notebooks that analyse.")
-    with tempfile.TemporaryDirectory(prefix="wanbench-batch-") as folder:
-        copy = Path(folder) / jobs[0].folder.name
+    with _temporary() as folder:
+        copy = folder / jobs[0].folder.name
         return run_batch([FarJob(**vars(job) | {"folder": copy}) for job in jobs], *how, kind=FarDriver)
 
 
 def run_far(job: BatchJob, environment: Mapping[str, str]) -> State:
     """Do as `run_job`, in a temporary folder, and copy the log, the page and the state of the job to its bucket."""
     bucket = bucket_at(job.to)
-    with tempfile.TemporaryDirectory(prefix="wanbench-batch-") as folder:
-        here = replace(job, folder=Path(folder))
+    with _temporary() as folder:
+        here = replace(job, folder=folder)
         here.path.mkdir()
         bucket.get(here.folder, SESSION, f"{job.name}/state.json", f"{job.name}/log.txt")
+        if not job.is_wanted():  # the state belongs to the command that has taken over
+            return State()
         here.put("running")
         bucket.put(here.folder, f"{job.name}/state.json")
         state = run_job(here, environment)
@@ -90,7 +116,7 @@ def run_far(job: BatchJob, environment: Mapping[str, str]) -> State:
 
 
 class FarDriver(Driver):
-    """A driver that works on a copy of the batch's folder in a bucket. A later command takes the batch over."""
+    """Run a batch in a bucket, on a local copy of its folder, until a later command takes the batch over."""
 
     run_job = staticmethod(run_far)
 

@@ -40,8 +40,12 @@ def write_batch_page(jobs: Sequence, states: Mapping) -> None:
 
 
 def tidy(notebook: Path, folder: Path) -> None:
-    """Drop times, paths and random ids from an executed notebook, so equal results give equal files."""
-    os.chmod(folder, 0o755)
+    """
+    Make a job's page refer to the batch's assets, and drop times, paths and random ids from its executed notebook.
+
+    Without these, equal results give equal files.
+    """
+    os.chmod(folder, 0o755)  # nosec B103  # a published folder is for all to read
     for page in folder.glob("*.html"):
         replace_file(page, page.read_text("utf-8").replace('="assets/', '="../../assets/').encode())
     (folder / "index.html").write_text('<meta http-equiv="refresh" content="0; url=../../index.html">\n')
@@ -92,11 +96,8 @@ def _small_multiples(notebook: str, rows: pd.DataFrame) -> go.Figure | None:
         place = units.index.get_loc(of)
         at = {"row": place // COLUMNS + 1, "col": place % COLUMNS + 1}
         text = [theme.plain(f"{job}: {says}") for job, says in zip(part.job, part.sentence, strict=True)]
-        legend = {
-            "name": name,
-            "legendgroup": name,
-            "showlegend": bool(name) and of == rows[rows.series == name].name.iloc[0],
-        }
+        is_first = of == rows[rows.series == name].name.iloc[0]
+        legend = {"name": name, "legendgroup": name, "showlegend": bool(name) and is_first}
         marker = {"color": marks[name][0], "symbol": marks[name][1], "size": 8}
         ends = (part.estimate, part.low, part.high)
         interval_points(figure, part[axis], *ends, vertical=True, text=text, marker=marker, **legend, **at)

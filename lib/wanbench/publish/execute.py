@@ -126,7 +126,7 @@ def saved_periodically(manager: NotebookExecutionManager) -> Iterator[None]:
 
 INJECTED = "injected-parameters"  # The tag of the cell that papermill inserts.
 # Sockets of kernels are in folders with a short path: the path of a Unix socket has at most 107 bytes.
-SHORT, SOCKETS = Path("/tmp"), "wanbench-kernel-"
+SHORT, SOCKETS = Path("/tmp"), "wanbench-kernel-"  # nosec B108  # its folders are made by mkdtemp
 STARTUP = """
 __import__("sys").modules["rfc3987_syntax"] = None  # jsonschema would build its unused grammar for seconds
 

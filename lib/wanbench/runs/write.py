@@ -53,12 +53,9 @@ def claim(
     """
     if not isinstance(campaign, str) or not _CAMPAIGN.fullmatch(campaign):
         raise ParameterError(f"Campaign {campaign!r} must be 1 to 64 letters, digits, '.', '_' or '-'.")
-    identity = {
-        "parameters": parameters,
-        "plan": {key: plan[key] for key in ("tests", "experiments", "seed")},
-        "lab": lab_settings,
-    }
-    identity["plan"]["tests"] = [
+    compared = {key: plan[key] for key in ("tests", "experiments", "seed")}
+    identity = {"parameters": parameters, "plan": compared, "lab": lab_settings}
+    compared["tests"] = [
         [test[key] for key in ("id", "round", "from_region", "to_region")]
         + [test[key] for key in ("setting", "block", "experiments") if key in test]
         for test in plan["tests"]

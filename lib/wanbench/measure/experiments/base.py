@@ -138,14 +138,14 @@ class ExperimentError(CommandError):
         self.files = list(files)
 
 
-def bounded(default: object, low: float, high: float):
+def bounded(default: Any, low: float, high: float) -> Any:
     """
     Declare a numeric field that allows values from `low` to `high`, inclusive; it is required if `default` is MISSING.
     """
     return field(default=default, metadata={"limits": (low, high)})
 
 
-def one_of(default: object, allowed: Collection):
+def one_of(default: Any, allowed: Collection) -> Any:
     """Declare a field that allows a fixed set of values; it is required if `default` is MISSING."""
     return field(default=default, metadata={"allowed": allowed})
 

@@ -26,9 +26,10 @@ from .load_settings import ACKS, check_settings, setting_pairs
 from .session import as_json
 
 NONE = "none"
-ON_LINKS = ("cut", "cut-out", "cut-in", "slow")
+ON_LINKS = ("cut", "cut-out", "cut-in", "flap", "slow")
 ON_BROKERS = ("kill", "freeze")
 FAULTS = (*ON_LINKS, *ON_BROKERS, NONE)
+FLAPS = 10  # times that the fault "flap" cuts a region
 SLOW_DELAY_MS, SLOW_LOSS = 2_000.0, 0.05  # delay one way, and share of lost packets, of the fault "slow"
 
 
@@ -48,7 +49,7 @@ class Fault:
 
     def begin(self) -> None:
         """Cause the fault; return once the lab has confirmed it."""
-        if self.kind == "cut":
+        if self.kind in ("cut", "flap"):
             self._at_each(self.regions, self._links.cut_region, self._links.heal_region)
         elif self.kind in ("cut-out", "cut-in"):
             cut, heal = (partial(do, one_way=True) for do in (self._links.cut, self._links.heal))
@@ -64,6 +65,14 @@ class Fault:
             self._at_each(self.nodes, self._cluster.kill, self._start)
         elif self.kind == "freeze":
             self._at_each(self.nodes, self._cluster.freeze, self._cluster.thaw)
+
+    def last(self, fault_s: float, pause: Callable[[float], None]) -> None:
+        """Let the fault last for `fault_s` seconds. "flap" heals and cuts by turns meanwhile, and is cut at the end."""
+        steps = 2 * FLAPS - 1 if self.kind == "flap" else 1
+        for step in range(steps):
+            if step:
+                self.heal() if step % 2 else self.begin()
+            pause(fault_s / steps)
 
     def heal(self) -> None:
         """Undo everything; raise an error only after trying all steps."""
@@ -173,7 +182,8 @@ class KafkaFault:
     ----------
     fault : str
         "cut": all links of the region are cut. "cut-out", "cut-in": only its outgoing or its incoming directions are
-        cut. "slow": its links have 2 s of delay one way and 5 % loss. "kill": its brokers are killed, and started again
+        cut. "flap": all are cut 10 times, and healed in between, in equal intervals. "slow": they have 2 s of delay one
+        way and 5 % loss. "kill": its brokers are killed, and started again
         to heal. "freeze": its brokers are suspended. "none": no fault.
     at : str
         A region, or two joined by "+"; "controller": the region of the active controller; "consumers": the region whose

@@ -56,7 +56,7 @@ class FaultSession(Session):
         self._incomplete: list[str] = []
         self._sampled: list[RawFile] = []
         self._logs: dict[int, Program] = {}
-        self._done_damage = self._health = None
+        self._done_damage = self._fault = self._health = None
 
     def _measure(self) -> None:
         with ExitStack() as stack:
@@ -152,7 +152,7 @@ class FaultSession(Session):
         settings, begun_s = self.settings, time.monotonic()
         self._regions = self._target_regions()
         nodes = [row["node_id"] for row in self._ask("cluster")["brokers"] if row["rack"] in self._regions]
-        fault = settings.on(self.host, self._regions, nodes)
+        self._fault = fault = settings.on(self.host, self._regions, nodes)
         self._pause(settings.before_s - (time.monotonic() - begun_s))
         try:
             self._note("fault_at_s")
@@ -173,7 +173,7 @@ class FaultSession(Session):
 
     def _last(self) -> None:
         """Let the fault last."""
-        self._pause(self.settings.fault_s)
+        self._fault.last(self.settings.fault_s, self._pause)
 
     def _target_regions(self) -> list[str]:
         if self._at == [CONSUMERS]:

@@ -12,16 +12,7 @@ from wanbench.measure.labs.base import Host
 from wanbench.measure.labs.programs import program_command
 
 from .base import ended_with, last_line
-from .kafka_tools import (
-    CONSUMER,
-    PRODUCER,
-    Tool,
-    consumer_arguments,
-    producer_arguments,
-    recorders,
-    stop_all,
-    topic_name,
-)
+from .kafka_tools import CONSUMER, PRODUCER, Tool, consumer_arguments, producer_arguments, recorders, stop_all, topic_of
 from .load_settings import put_records
 from .session import ClientSession, as_json
 
@@ -42,7 +33,7 @@ class LoadSession(ClientSession):
         super().__init__(load, *where)
         producers, consumers = self.producer_hosts, self.consumer_hosts
         self.asker = [*producers, *consumers][0]
-        self.topics = [topic_name(self.stem, number) for number in range(load.topics)]
+        self.topics = [topic_of(self.stem, number) for number in range(load.topics)]
         self.producer_hosts = [producers[n % len(producers)] for n in range(load.producers)]
         self.consumer_hosts = [consumers[n % len(consumers)] for n in range(load.n_consumers)]
         self.missing: list[str] = []
@@ -94,12 +85,8 @@ class LoadSession(ClientSession):
         unique = uuid.uuid4().hex[:8]
         for number, host in enumerate(self.consumer_hosts):
             group, topic = self._group(number)
-            options = {
-                "topic": topic,
-                "group": f"{topic}-group-{group}-{unique}",
-                "number": number,
-                "region": host.region,
-            }
+            options = {"topic": topic, "number": number, "region": host.region}
+            options["group"] = f"{topic}-group-{group}-{unique}"
             self.consumers.append(start(host, CONSUMER, f"consumer-{group}-{number}", consumer_arguments, **options))
 
     def _topic(self, producer: int) -> str:

@@ -152,19 +152,18 @@ class KafkaOpenLoop(ClientLoad):
         """Number of records in the schedule, including the warm-up."""
         return n_records(self.rate_records_per_s, self.length_s)
 
-    def session(self, *where, step: int | None = None) -> OpenLoopSession:
+    def session(self, *where) -> OpenLoopSession:
         """
         Return the session that loads the cluster of the hosts' lab; `when_sending` is called when the schedule starts.
 
-        `step` is the number of this load if it is one of several. The load leaves kafka_open_loop/<stem>.load.json,
-        which names the other files: <stem>.producer-<n>.jsonl.gz of each producing process,
-        <stem>.consumer-<group>.jsonl.gz, exchanged time stamps if hosts have different clocks, and stderr if there is
-        any. The topics are created, and deleted at the end.
+        The load leaves kafka_open_loop/<stem>.load.json, which names the other files: <stem>.producer-<n>.jsonl.gz of
+        each producing process, <stem>.consumer-<group>.jsonl.gz, exchanged time stamps if hosts have different clocks,
+        and stderr if there is any. The topics are created, and deleted at the end.
 
         `run` raises ExperimentError, with the measurements so far, if a topic cannot be created, clients are not ready
         in time, or a program or a broker fails.
         """
-        return OpenLoopSession(self, *where, step=step)
+        return OpenLoopSession(self, *where)
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """Return the expected duration if every record arrives."""

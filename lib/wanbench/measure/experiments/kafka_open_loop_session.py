@@ -43,9 +43,8 @@ _RUN_S = 30.0
 class OpenLoopSession(ClientSession):
     """A run of `settings` (a KafkaOpenLoop) on `cluster`; the clock of the first producer's host is the reference."""
 
-    def __init__(self, load, *where, step: int | None = None):
+    def __init__(self, load, *where):
         super().__init__(load, *where)
-        self.step = step
         unique = self._unique("open-loop")
         self.topics = [f"{unique}-{number}" for number in range(load.topics)]
         self.producing = _by_host(self.producer_hosts, load.topics * load.producers)
@@ -184,15 +183,6 @@ class OpenLoopSession(ClientSession):
 
     # Afterwards
 
-    def printed(self) -> tuple[list[list[dict]], list[list[dict]]]:
-        """Return the per-second output of each producing process and of each group, once all have ended."""
-
-        def seconds(program: Program) -> list[dict]:
-            lines = program.done.stdout.splitlines() if program.done else []
-            return [value for line in lines if "second" in (value := json.loads(line))]
-
-        return list(map(seconds, self.producers)), list(map(seconds, self.consumers))
-
     def _between(self, source: Host, target: Host) -> tuple[float, float]:
         """Return the target's clock minus the source's, measured before the load, and its maximum error, in ms."""
         offset_ms = error_ms = 0.0
@@ -208,7 +198,6 @@ class OpenLoopSession(ClientSession):
         document = {
             "format": 1,
             "settings": asdict(self.settings),
-            "step": self.step,
             "start_s": self.start_ns and self.start_ns / 1e9,
             "error": error,
             "topics": [{"name": name, "partitions": topic["partitions"]} for name, topic in self.made.items()],

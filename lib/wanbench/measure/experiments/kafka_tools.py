@@ -34,10 +34,9 @@ class Tool:
     def __str__(self) -> str:
         return f"{self.what} on {self.host.name}"
 
-    def wait(self, timeout_s: float) -> Completed:
+    def wait(self, timeout_s: float) -> None:
         """Wait for the tool's end; raise CommandError after `timeout_s`."""
         self.done = self.process.wait(timeout_s)
-        return self.done
 
     def so_far(self) -> Completed:
         """Return the output so far."""
@@ -177,11 +176,11 @@ def assigned(settings: Mapping[str, object]) -> list[str]:
     return [f"{name}={value}" for name, value in settings.items()]
 
 
-def topic_name(stem: str, number: int) -> str:
+def topic_of(stem: str, number: int) -> str:
     """
     Return the name of one of a load's topics, from the stem of its raw files.
 
-    >>> topic_name("0001-eu-us.1", 0)
+    >>> topic_of("0001-eu-us.1", 0)
     'load-0001-eu-us.1-0'
     """
     return f"load-{stem}-{number}"

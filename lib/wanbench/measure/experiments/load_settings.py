@@ -175,12 +175,8 @@ def _random_record(rng, record_bytes):
 def _log_record(rng, record_bytes):
     lines, so_far = [], 0
     while so_far <= record_bytes:
-        values = {
-            "id": f"{rng.getrandbits(48):012x}",
-            "n": rng.randrange(10**6),
-            "m": rng.randrange(100),
-            "ms": round(rng.expovariate(0.05), 1),
-        }
+        values = {"id": f"{rng.getrandbits(48):012x}", "n": rng.randrange(10**6), "m": rng.randrange(100)}
+        values["ms"] = round(rng.expovariate(0.05), 1)
         at = f"2026-03-{rng.randrange(1, 29):02d}T{rng.randrange(24):02d}:{rng.randrange(60):02d}"
         at += f":{rng.randrange(60):02d}.{rng.randrange(1000):03d}Z"
         thread, where = f"[http-{rng.randrange(1, 33)}]", rng.choice(_CLASSES)

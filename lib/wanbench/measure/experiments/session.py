@@ -19,7 +19,7 @@ from wanbench.measure.labs.programs import module_command
 from wanbench.runs import RawFile, write_raw
 from wanbench.runs.journal import now_utc
 
-from .base import ExperimentError, Hosts, WhenSending, about, ended_with
+from .base import ExperimentError, Hosts, about, ended_with
 
 LOOK_S = 0.05
 CHECK_S = 1.0  # interval of checks for dead brokers
@@ -237,16 +237,7 @@ class Session:
 class ClientSession(Session):
     """A session that loads `cluster` from the hosts of producers and consumers."""
 
-    def __init__(
-        self,
-        load,
-        cluster,
-        producers: Hosts,
-        consumers: Hosts,
-        folder: Path,
-        stem: str,
-        when_sending: WhenSending = None,
-    ):
+    def __init__(self, load, cluster, producers: Hosts, consumers: Hosts, folder: Path, stem: str, when_sending=None):
         super().__init__(load, folder, stem)
         self.cluster, self.producer_hosts, self.consumer_hosts = cluster, producers, consumers
         self.when_sending = when_sending or (lambda: None)

@@ -43,6 +43,9 @@ class Cluster(BaseCluster):
         controllers, whose node.ids follow those of the brokers.
     settings : mapping
         Broker settings; they override `wanbench.measure.kafka.settings.defaults`.
+    features : mapping
+        Levels of Kafka's features where they differ from the version's own, such as
+        {"eligible.leader.replicas.version": 0}; Kafka refuses unknown ones.
     security : str or Security
         "plain", "tls" or "mtls".
     profile : str
@@ -75,6 +78,7 @@ class Cluster(BaseCluster):
         *,
         controllers: str | Sequence[str] = "combined",
         settings: Mapping[str, object] | None = None,
+        features: Mapping[str, int] | None = None,
         security: str | Security = "plain",
         profile: str = "load",
         heap_mb: int = 384,
@@ -87,7 +91,7 @@ class Cluster(BaseCluster):
     ):
         self.lab, self.metrics, self.pauses = lab, bool(metrics), bool(pauses)
         self.profile = check_choice("profile", profile, PROFILES)
-        self.settings = checked_settings(settings or {})
+        self.settings, self.features = checked_settings(settings or {}), dict(features or {})
         self.security = chosen_security(security)
         self.heap_mb, self.jvm = checked_heap(heap_mb), checked_flags(jvm)
         self.start_timeout_s = check_number("start_timeout_s", start_timeout_s, 0, 3600, above=True)
@@ -105,7 +109,7 @@ class Cluster(BaseCluster):
         self._place()  # again, because rented hosts have no address before the lab is open
         try:
             self._make_nodes()
-            self._at_each_node(lambda node: node.prepare(self._cluster_id))
+            self._at_each_node(lambda node: node.prepare(self._cluster_id, self.features))
             for node in self._nodes.values():
                 node.start()
             self.await_serving(self.start_timeout_s)
@@ -207,10 +211,7 @@ class Cluster(BaseCluster):
         self._node(node_id).thaw()
 
     def reconfigure(
-        self,
-        settings: Mapping[str, object] | None = None,
-        security: str | Security | None = None,
-        version: str | None = None,
+        self, settings: Mapping | None = None, security: str | Security | None = None, version: str | None = None
     ) -> bool:
         """
         Restart all nodes with other settings, security or version; return False, without a restart, if nothing changes.

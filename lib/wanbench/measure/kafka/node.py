@@ -134,10 +134,12 @@ class Node:
         for name in ("log4j2.properties", "jmx_exporter.yaml"):
             self.host.put(package_file(name), f"{self.folder}/{name}")
 
-    def prepare(self, cluster_id: str) -> None:
+    def prepare(self, cluster_id: str, features: Mapping[str, int]) -> None:
         """Make the node's folder and format its storage; raise ClusterError if a step fails."""
         self.make_folder()
         arguments = ["format", "-t", cluster_id, "-c", self._properties]
+        for name, level in features.items():
+            arguments += ["--feature", f"{name}={level}"]
         flags = PROFILES["functional"]
         command = self._java("kafka.tools.StorageTool", arguments, "format.log", 128, flags)
         done = self.host.run(command, timeout_s=FORMAT_S, ok=None)

@@ -12,6 +12,7 @@ from wanbench.errors import LabError
 
 from .control import Client
 
+DEAF = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")  # runs a command that ignores SIGINT from its very start
 PROGRAM = ("-m", "wanbench.measure.links.lab_supervisor")
 _RIGHTS = 1 << 12 | 1 << 21  # CAP_NET_ADMIN and CAP_SYS_ADMIN: capability.h
 
@@ -53,7 +54,7 @@ class SupervisorProcess:
         self._printed = tempfile.TemporaryFile()  # noqa: SIM115
         try:
             self._unshare = subprocess.Popen(
-                [*unshare_arguments(), sys.executable, "-P", *PROGRAM, str(theirs.fileno()), str(this_process)],
+                [*DEAF, *unshare_arguments(), sys.executable, "-P", *PROGRAM, str(theirs.fileno()), str(this_process)],
                 pass_fds=(theirs.fileno(), this_process),
                 stdin=subprocess.DEVNULL,
                 stdout=self._printed,

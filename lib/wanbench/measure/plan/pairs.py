@@ -10,9 +10,10 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from wanbench.checks import refusal
+from wanbench.checks import check_number, refusal
 from wanbench.errors import ParameterError
 from wanbench.regions import catalogue
+from wanbench.regions import distance_km as between_km
 
 Pair = tuple[str, str]
 _PLANNED = ("aws", "azure", "gcp")
@@ -66,7 +67,11 @@ def pair(given: str | Sequence[str]) -> Pair:
 
 
 def select_pairs(
-    *, pairs: Iterable | None = None, regions: Iterable[str] | None = None, cloud_pairs: Iterable[str] | None = None
+    *,
+    pairs: Iterable | None = None,
+    regions: Iterable[str] | None = None,
+    cloud_pairs: Iterable[str] | None = None,
+    distance_km: Sequence[float] | None = None,
 ) -> list[Pair]:
     """
     Return the ordered pairs that satisfy all restrictions.
@@ -82,6 +87,8 @@ def select_pairs(
         Select only pairs whose two regions are both in this list.
     cloud_pairs : texts such as "gcp->aws", optional
         Select only pairs that lead from the first cloud to the second; "gcp->gcp" selects pairs within one cloud.
+    distance_km : two numbers, optional
+        Select only pairs whose geodesic distance is in this range, ends included.
 
     Raises
     ------
@@ -100,6 +107,13 @@ def select_pairs(
         selected = [p for p in candidates if (cloud(p[0]), cloud(p[1])) in directed]
         shown = ", ".join("->".join(ends) for ends in sorted(directed))
         left.append(f"{len(selected)} after cloud pairs {shown}")
+    if distance_km is not None:
+        if isinstance(distance_km, str) or len(distance_km) != 2:
+            raise refusal("distance_km", distance_km, "two numbers, the shortest and the longest distance in km")
+        low = check_number("distance_km", distance_km[0], 0)
+        high = check_number("distance_km", distance_km[1], low)
+        selected = [p for p in selected if low <= between_km(*p) <= high]
+        left.append(f"{len(selected)} after distances of {low:g} to {high:g} km")
     if not selected:
         raise ParameterError(f"No pair is left to test: {'; '.join(left)}.")
     return selected

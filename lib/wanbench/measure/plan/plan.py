@@ -192,6 +192,7 @@ def make_plan(
     pairs: Iterable | None = None,
     regions: Iterable[str] | None = None,
     cloud_pairs: Iterable[str] | None = None,
+    distance_km: Sequence[float] | None = None,
     batch: int | None = None,
     rtt_ms: Mapping[tuple[str, str], float] | None = None,
     path_inflation: float = PATH_INFLATION,
@@ -205,7 +206,7 @@ def make_plan(
     ----------
     experiments : sequence
         The experiments of every test, for example ``[Ping(), Iperf3()]``.
-    pairs, regions, cloud_pairs
+    pairs, regions, cloud_pairs, distance_km
         Restrictions on the pairs; see `wanbench.measure.plan.select_pairs`.
     batch : int, optional
         Maximum number of tests at the same time; with 1, they run one after another. By default there is no maximum.
@@ -226,7 +227,7 @@ def make_plan(
     path_inflation = check_number("path_inflation", path_inflation, 1, 1e6)
     rate_bps = check_number("rate_bps", rate_bps, 0, 1e15, above=True, optional=True)
     seed = check_number("seed", seed, whole=True)
-    selected = select_pairs(pairs=pairs, regions=regions, cloud_pairs=cloud_pairs)
+    selected = select_pairs(pairs=pairs, regions=regions, cloud_pairs=cloud_pairs, distance_km=distance_km)
     if rtt_ms is None:
         rtt_ms = {p: path_inflation * catalogued.light_rtt_ms(catalogued.distance_km(*p)) for p in selected}
     rtts, ordinal = expected_rtts(selected, rtt_ms), count(1)

@@ -193,7 +193,7 @@ class Audit(Result):
         self, claim: str, recomputed: Estimate | float, working: str = "", *, within: Estimate | None = None
     ) -> None:
         """
-        Set the verdict of the source's own numbers on a claimed number.
+        Give a claimed number its verdict from the source's own numbers.
 
         "reproduced": the recomputed value rounds to the printed number. "inside the interval": the recomputed value
         does not, but some value in its interval does. "undecided": there is no recomputed value (NaN).
@@ -221,7 +221,7 @@ class Audit(Result):
 
     def judge(self, claim: str, holds: bool | None, working: str) -> None:
         """
-        Set the verdict of the source's own numbers on a claim without a number.
+        Give a claim without a number its verdict from the source's own numbers.
 
         holds: Whether the claim holds; None if that is undecided.
         working: Why it holds or not.
@@ -232,7 +232,7 @@ class Audit(Result):
 
     def rerun(self, claim: str, verdict: str, working: str, estimate: Estimate | None = None) -> None:
         """
-        Set the verdict of a re-run on a claim, and add text to its working.
+        Give a claim its verdict from a re-run, and add text to its working.
 
         If several quantities test a claim, it is reproduced if all of them reproduce it, not reproduced if any of them
         is "not reproduced", and otherwise undecided.

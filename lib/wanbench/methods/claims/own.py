@@ -128,7 +128,8 @@ def _formula(text: str, quantities: Mapping, place: str):
 
     def computed(values: Mapping):
         try:
-            return eval(code, {"__builtins__": {}} | FUNCTIONS, dict(values))  # the tree holds arithmetic alone
+            # The tree holds arithmetic alone.
+            return eval(code, {"__builtins__": {}} | FUNCTIONS, dict(values))  # nosec B307
         except (pint.PintError, ArithmeticError, TypeError, ValueError) as error:
             raise ParameterError(f"{place}: {text!r}: {error}.") from None
 

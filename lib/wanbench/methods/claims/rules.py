@@ -149,7 +149,7 @@ def apply_rules(
     measured: Mapping[str, Estimate | Result | None],
 ) -> None:
     """
-    Set the verdicts of a re-run on the claims of an audit.
+    Give the claims of an audit their verdicts from a re-run.
 
     shown: Quantities that are not comparable with a claim, each with the claims whose working shows them.
     measured: Measured quantities by name; None for one that was not measured.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +28,7 @@ TRIAL_VALUES = {
     "p50_ms": ("p50 of latency", "ms"),
     "p99_ms": ("p99 of latency", "ms"),
 }
-TRIALS, PAIRS = "Kafka trials", "pairs of regions"
+TRIALS, PAIRS, FAULTS = "Kafka trials", "pairs of regions", "faults"
 QUANTILES = {"p50_ms": 0.5, "p99_ms": 0.99}
 MEDIAN_OVER_MEAN = np.pi / 2  # Variance of the median of many normal values, over that of their mean.
 ALLOWED = "a run folder, a folder of findings, a run id, a campaign, or CAMPAIGN@DATE such as survey@2026-11-21"
@@ -40,11 +40,12 @@ NOT_ABOUT = ("plan.tests", "plan.expected", "plan.lower_bound", "lab.tools", "la
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a comparison: its runs, or else the table of its findings."""
+    """One side of a comparison: its runs, or else the table of its findings; and notes on what it lacks."""
 
     name: str
     runs: tuple[Run, ...] = ()
     findings: pd.DataFrame | None = None
+    notes: tuple[str, ...] = ()
 
 
 def side(text: str) -> Side:
@@ -62,7 +63,8 @@ def side(text: str) -> Side:
         written = [path.relative_to(folder) for path in [*folder.glob("*.json"), *folder.glob("**/findings/**/*.json")]]
         whole = [path for path in written if not any(part[0] == "." for part in path.parts)]  # Hidden: not yet made.
         if folders := sorted({folder / path.parent for path in whole}):
-            return Side(text, findings=pd.concat([_findings(path, folder) for path in folders], ignore_index=True))
+            found = pd.concat([_findings(path, folder) for path in folders], ignore_index=True)
+            return Side(text, findings=found, notes=_not_done(folder))
         raise refusal(text, "a folder without a journal or findings", ALLOWED)
     name, _, date = text.partition("@")
     known = [run for at in (data_folder(), samples_folder()) for run in find(at)]
@@ -77,9 +79,17 @@ def side(text: str) -> Side:
 
 
 def _findings(path: Path, folder: Path) -> pd.DataFrame:
-    """Read the findings in a folder; in the folder of a batch, the names of their pages begin with the job's."""
+    """Read the findings in a folder. In the folder of a batch, put the name of the job before the name of each page."""
     found, (job, *inner) = findings.load(path), (*path.relative_to(folder).parts, "")
     return found.assign(page=f"{job}/" + found.page.fillna("")) if inner[:1] == ["page"] else found
+
+
+def _not_done(folder: Path) -> tuple[str, ...]:
+    """Name the jobs in the folder of a batch that are not done; what an earlier command made of them is compared."""
+    jobs = {path.parent.name: json.loads(path.read_bytes()) for path in sorted(folder.glob("*/state.json"))}
+    left = {name: job["reason"] or job["state"] for name, job in jobs.items() if job["state"] != "done"}
+    told = ", ".join(f"{name} ({why})" for name, why in left.items())
+    return (f"{count(len(left), 'job')} of {folder} not done: {told}",) if left else ()
 
 
 def differences(a: Side, b: Side) -> pd.DataFrame:
@@ -116,16 +126,16 @@ def _shown(own: list[str], other: list[str]) -> str:
     return (text if len(text) <= SHOWN else f"{text[:SHOWN]}… ({number(len(own_only))} values)") + more
 
 
-def measured(a: Side, b: Side) -> tuple[pd.DataFrame, tuple[str, ...]]:
+def measured(a: Side, b: Side, of_faults: Callable | None = None) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """
-    Return the measured values of both sides, and notes on raw files that could not be read.
+    Return the measured values of both sides, and notes on what could not be read or compared.
 
     The values have columns `side` (0 or 1), `quantity`, `unit`, `key` (an ordered pair of regions or a setting),
     `first`, `second` (the regions of the key; for trials, both are the setting), `run_id`, `block`, `value`, `variance`
     (of the value's logarithm, from the scatter within a series of pings; NaN if unknown) and `freedom` (the variance's
-    degrees of freedom).
+    degrees of freedom). `of_faults` returns the values and notes of a run with faults.
 
-    Raises ParameterError: one side has Kafka trials and the other surveys pairs, or nothing can be compared.
+    Raises ParameterError: the sides measured different kinds of experiments, or nothing can be compared.
     """
     parts, kinds, notes = [], [], []
     for k, one in enumerate((a, b)):
@@ -134,8 +144,11 @@ def measured(a: Side, b: Side) -> tuple[pd.DataFrame, tuple[str, ...]]:
         if len(unread):
             first = unread.iloc[0]
             notes.append(f"{count(len(unread), 'raw file')} of {one.name} not read ({first.path}: {first.found})")
-        kinds.append({TRIALS if len(run.get("trials", ())) else PAIRS for run in tables})
-        parts += [values_of(run).assign(side=k) for run in tables]
+        kinds.append({_kind(run) for run in tables})
+        for run in tables:
+            values, told = of_faults(run) if of_faults and _kind(run) == FAULTS else (values_of(run), ())
+            parts.append(values.assign(side=k))
+            notes += [f"{one.name}: {note}" for note in told]
     if len(kinds[0] | kinds[1]) > 1:
         what = [f"{one.name} measured {' and '.join(sorted(kind))}" for one, kind in zip((a, b), kinds, strict=True)]
         raise ParameterError(f"{', '.join(what)}; allowed: two sides with the same experiment.")
@@ -143,6 +156,10 @@ def measured(a: Side, b: Side) -> tuple[pd.DataFrame, tuple[str, ...]]:
     if values.empty:
         raise ParameterError(f"{a.name} and {b.name} have no RTT, throughput or load of Kafka that could be compared.")
     return values, tuple(notes)
+
+
+def _kind(run: Mapping[str, pd.DataFrame]) -> str:
+    return next((kind for kind, table in ((FAULTS, "faults"), (TRIALS, "trials")) if len(run.get(table, ()))), PAIRS)
 
 
 def values_of(run: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

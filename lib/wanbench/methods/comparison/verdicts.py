@@ -6,8 +6,8 @@ summary over its keys. Values of one series, pair or block are not independent, 
 
 - runs, if both sides have two or more (Welch 1947);
 - blocks of trials otherwise: the n-th block of B is compared with the n-th of A, as both were measured equally long
-  after the start. The scatter of each setting is moderated by the scatter of all (Smyth 2004), because after a
-  correction two or three blocks alone decide nothing;
+  after the start. The scatter of each setting is moderated by the scatter of all (Smyth 2004), because two or three
+  blocks alone are too few for intervals that are corrected for many comparisons;
 - the spread of log ratios over pairs if each pair was measured once: a median absolute deviation, hardly affected by
   pairs that did change, and the scatter of each pair's pings. The summary allows for shared regions (`dyadic`).
 
@@ -19,6 +19,7 @@ same exit codes; Benjamini & Hochberg's method limits only the share of wrong ve
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import log, nan, sqrt
 
@@ -147,9 +148,9 @@ def text(row) -> str:
     return f"{value} ({percent(round(row.level, 5))} interval {ends})" if ends else value
 
 
-def compare(a: Side, b: Side, margin: float = MARGIN) -> Changes:
+def compare(a: Side, b: Side, margin: float = MARGIN, of_faults: Callable | None = None) -> Changes:
     """
-    Compare two sides, both of runs or both of findings.
+    Compare two sides, both of runs or both of findings; `of_faults` as in `sides.measured`.
 
     Raises ParameterError: the sides are of different kinds or are the same run, or have nothing in common.
     """
@@ -157,10 +158,10 @@ def compare(a: Side, b: Side, margin: float = MARGIN) -> Changes:
     if (a.findings is None) != (b.findings is None):
         raise ParameterError(f"{a.name} and {b.name}: one has runs and the other findings; allowed: two of a kind.")
     if a.findings is not None:
-        return _judged(_findings(a, b), [], margin, a, b, ())
+        return _judged(_findings(a, b), [], margin, a, b, (*a.notes, *b.notes))
     if same := {run.folder.resolve() for run in a.runs} & {run.folder.resolve() for run in b.runs}:
         raise ParameterError(f"{a.name} and {b.name} have the same run, {same.pop().name}; allowed: different runs.")
-    values, notes = measured(a, b)
+    values, notes = measured(a, b, of_faults)
     notes += (ONE_RUN,) if min(len(a.runs), len(b.runs)) < 2 else ()
     notes += tuple(f"run {run.run_id} is not finished" for run in (*a.runs, *b.runs) if not run.finished)
     return changes(values, margin, a, b, notes)
@@ -191,7 +192,8 @@ def combined(*parts: tuple) -> tuple[np.ndarray, np.ndarray]:
     """
     Return the standard error of a sum of independent parts, and its degrees of freedom (Satterthwaite 1946).
 
-    Each part is a variance and its degrees of freedom: numbers or arrays. A sum of 0 has the sum of these degrees.
+    Each part is a variance and its degrees of freedom: numbers or arrays. If all variances are 0, the degrees of
+    freedom are added.
 
     >>> [float(number) for number in combined((1.0, 4.0), (1.0, 4.0))]
     [1.4142135623730951, 8.0]
@@ -267,7 +269,9 @@ def _over_keys(keys: pd.DataFrame, shift: np.ndarray) -> tuple[float, float, str
 
 
 def _once(part: pd.DataFrame, keys: pd.DataFrame, shift: np.ndarray) -> tuple:
-    """Return what `_replicated` does, for keys measured once per side: scatter over pairs replaces that over runs."""
+    """
+    Return what `_replicated` does, for keys measured once per side: scatter over pairs replaces scatter over runs.
+    """
     summary = _over_keys(keys, shift)
     if np.isnan(summary[0]):
         return summary, nan, nan, "once on each side"

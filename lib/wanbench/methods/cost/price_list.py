@@ -1,5 +1,6 @@
 """
-Dated list prices: one row per price and source. An item's range is from the lowest to the highest of its rows.
+Read dated list prices, which have one row per price and source. An item's range is from the lowest to the highest of
+its rows.
 
 Prices are not samples: the range is not a confidence interval, and prices are not interpolated.
 """

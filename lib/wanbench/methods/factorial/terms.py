@@ -196,7 +196,7 @@ def block_half_width(rest, blocks, level: float) -> float:
 
 def slopes(name: str, codes: Mapping[str, np.ndarray], terms: Sequence[tuple[str, ...]], n_columns: int) -> np.ndarray:
     """
-    Return weights (rows, columns) by which coefficients are multiplied and summed to the slope over the code of `name`.
+    Return the slope over the code of `name` in each row, as weights (rows, columns) of the coefficients.
     """
     names = list(codes)
     weights = np.zeros((len(codes[name]), n_columns))

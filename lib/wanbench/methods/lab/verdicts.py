@@ -36,10 +36,10 @@ NAMES = {
     "burst": "packets lost in a row",
     "wait": "wait in a queue with CoDel",
     "drop-law": "drops by CoDel",
-    "ecn": "segments lost where packets are marked",
+    "ecn": "segments lost on links that mark packets",
     "delay": "one-way delay of a link that changes",
     "mtu": "largest packet",
-    "black-hole": "answers to packets that are too big for a black hole",
+    "black-hole": "answers to oversized packets on links that must not answer",
     "order": "replies out of order while a delay becomes shorter",
 }
 OF_A_RUN = ("window", "capacity")  # Quantities with one number for all links of a run
@@ -92,8 +92,8 @@ class Verdicts(RowsResult):
         Return a row per quantity, the worst first: the number of links within, outside and unknown, the limit, and the
         worst link.
 
-        The worst link has the largest error relative to the allowed error, and so has the worst of the quantities with
-        the same share of links outside.
+        Quantities are sorted by their share of links outside. The largest error, relative to the allowed error, decides
+        between equal shares, and which link is the worst.
         """
         rows = []
         for measured, group in self.rows.groupby("quantity", sort=False):
@@ -181,8 +181,8 @@ class Verdicts(RowsResult):
 
 def used_limits(rows: pd.DataFrame) -> pd.Series:
     """
-    Return the error of each row of verdicts as a share of the largest allowed error, or of the distance from the
-    delivered value to the end of its interval, where the request must lie in the interval.
+    Return, for each row of verdicts, the error as a share of the limit. The limit is the largest allowed error or, if
+    the requested value must lie in the interval, the distance from the delivered value to the interval's end.
     """
     to_end = (rows.high - rows.delivered).where(rows.error < 0, rows.delivered - rows.low)
     return rows.error / rows.allowed.fillna(to_end).clip(lower=TINY)
@@ -201,7 +201,7 @@ def _finding(row, page: str) -> Finding:
         error, request = quantity(abs(row.worst_error), row.unit), quantity(row.worst_requested, row.unit)
         sentence += f". It is {error} off the expected {request}"
     elif judged and row.quantity != "loss" and row.worst_error:
-        request = f" of {quantity(row.worst_requested, row.unit)}" if row.worst_requested else ""
+        request = f" (requested: {quantity(row.worst_requested, row.unit)})" if row.worst_requested else ""
         error = quantity(abs(row.worst_error), row.unit)
         sentence += f". The largest error, relative to the limit, is {error}{request}, from {row.worst_link}"
     if row.quantity == "loss" and judged:

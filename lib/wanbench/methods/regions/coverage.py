@@ -121,7 +121,10 @@ def _simulated(sizes: dict[int, tuple[float, float]] | None, n_units: int) -> tu
 
 
 def _nearest(sizes: dict[int, tuple[float, float]] | None, n_regions: int) -> tuple[int, tuple[float, float]]:
-    """Return what `_simulated` does, but for the nearest number of regions: for a coverage that falls with regions."""
+    """
+    Return what `_simulated` does, but for the nearest number of regions. Used where the coverage falls as the number of
+    regions grows.
+    """
     sizes = sizes or {n_regions: BAND}
     size = min(sizes, key=lambda n: abs(log(n / n_regions)))
     return size, sizes[size]

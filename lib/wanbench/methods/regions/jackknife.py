@@ -225,7 +225,9 @@ class LeaveOut:
         return np.abs(moved).max(axis=(-2, -1)) < LOST
 
     def _expected(self, combination) -> np.ndarray:
-        """Return the model's covariance (..., regions, regions) of a combination's values without each region."""
+        """
+        Return the covariance, by the model, of a combination's values without each region: (..., regions, regions).
+        """
         combination = np.asarray(combination, dtype=float)
         return np.einsum("...a,gahb,...b->...gh", combination, self.model_without, combination)
 

@@ -48,10 +48,10 @@ class Result:
     """
     Base class of results, which makes text, HTML and a finding from the estimates of a result.
 
-    A subclass overrides: `estimates`, unless these are the fields of the result, in the order of the fields;
-    `sentence`, unless the first estimate is the whole answer; `cautions`, if there are more than the estimates' own;
-    `table` and `formatted_table`, unless there is a row per estimate; `TITLE`, the caption of the table. A result that
-    can be drawn has a method `figure`, which also accepts `title` and `theme` (see `theme.styled`).
+    A subclass overrides: `estimates`, unless the fields of the result are its estimates, in this order; `sentence`,
+    unless the first estimate is the whole answer; `cautions`, if there are more than the estimates' own; `table` and
+    `formatted_table`, unless there is a row per estimate; `TITLE`, the caption of the table. A result that can be drawn
+    has a method `figure`, which also accepts `title` and `theme` (see `theme.styled`).
     """
 
     TITLE: ClassVar[str] = ""

@@ -233,7 +233,8 @@ def window_of(
 
 def _few_beyond(sides: dict[str, tuple[int, int]], n_places: int) -> tuple[str, ...]:
     """
-    Warn if few pairs lie beyond the knee: slow pairs at short distances can pass for them, and W is then too small.
+    Warn if few pairs lie beyond the knee: slow pairs at short distances can be mistaken for them, and W is then too
+    small.
     """
     beyond, n_pairs = sides["window"][0], sum(n for n, _ in sides.values())
     if beyond >= FEW_BEYOND * n_pairs:

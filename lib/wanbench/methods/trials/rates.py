@@ -122,7 +122,8 @@ class TrialRates(Result):
 
     def marked(self, frame: pd.DataFrame) -> pd.DataFrame:
         """
-        Add to a table `setting` of the row's trial, and `counts`: whether the row lies in counted seconds.
+        Add two columns to a table: `setting`, that of the row's trial, and `counts`, whether the row lies in counted
+        seconds.
 
         A row covers start_s to end_s. In a table without these columns it covers the interval_s seconds before at_utc.
         """

@@ -1,4 +1,4 @@
-"""Does the congestion control decide how throughput falls with distance?"""
+"""Analyse whether the congestion control decides how throughput falls with distance."""
 
 from . import claims
 from .cells import bbr_over_cubic, by_path, transfer_rows

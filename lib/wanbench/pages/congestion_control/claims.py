@@ -27,7 +27,10 @@ ETHERNET_SHARE = IP_BYTES / 1514
 START_RTTS = 3  # Handshakes of TCP and TLS 1.3, and the request: round trips before the first byte arrives.
 RAMP_S = 2.0  # After this time, slow start is over on all paths of the source.
 FAST = 0.5
-"""Share of the link above which slow start, and not loss, explains a low mean. A slower sender writes too unevenly."""
+"""
+If a transfer's mean is above this share of the link's capacity, slow start and not loss explains the missing part.
+Slower senders write too unevenly to take their rate from the last seconds.
+"""
 
 
 def request_shares(transfers: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -35,9 +38,9 @@ def request_shares(transfers: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) 
     Compute, for each transfer, the share of the link that the source's request of a given size would have used.
 
     The request takes `START_RTTS` round trips, the time of the transfer, and the time of the bytes that are still
-    missing. The missing bytes come at the transfer's mean rate or, if that is more than `FAST` of the link, at the
-    sender's rate after the first `RAMP_S` seconds, up to the link's capacity. `transfers` are rows of `transfer_rows`
-    that omit no seconds. Returns them with the column `share`.
+    missing. The missing bytes are sent at the transfer's mean rate. If this rate is more than the share `FAST` of the
+    link's capacity, they are sent at the transfer's rate after the first `RAMP_S` seconds instead, up to the link's
+    capacity. `transfers` are rows of `transfer_rows` that omit no seconds. Returns them with the column `share`.
     """
     size, link_bps = read_claims(SOURCE).number("request"), 1e6 * read_claims(SOURCE).number("rate")
     later = tables["intervals"][lambda row: row.start_s >= RAMP_S - 0.05]
@@ -74,7 +77,7 @@ class Agreement(RowsResult):
     @property
     def sentence(self) -> str:
         off = (self.rows.share - self.rows.claimed).abs()[~self.rows.inside]
-        span = f"{number(off.min())} to {number(off.max())} of the link"
+        span = f"{number(off.min())} to {number(off.max())} of the link's rate"
         rest = [f"The other {count(len(off), 'cell')} differ by {span}."] if len(off) else []
         return " ".join([*(one.sentence for one in self.estimates), *rest])
 

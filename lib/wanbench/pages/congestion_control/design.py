@@ -1,4 +1,7 @@
-"""Plan transfers with several congestion controls over many paths at once, and set the one of Kafka's producers."""
+"""
+Plan transfers with several congestion controls over many paths at once, and set the congestion control of Kafka's
+producers.
+"""
 
 from __future__ import annotations
 
@@ -146,9 +149,9 @@ class CompetingFlows:
     """
     Flows that compete on the links of a pair, and the latency without and with them, as in Flent's test rrul.
 
-    `ping` runs on the idle path first, and again once the flows' first `omit_s` seconds are over. Each flow is an
-    iperf3 client and server of its own, so a flow has its own congestion control, rate and direction: one with
-    `reverse` sends from `target` to `source`. Raw files are ping/<stem>.idle.txt, ping/<stem>.loaded.txt,
+    `ping` runs on the idle path first, and again once the flows' first `omit_s` seconds are over. Each flow has a
+    separate iperf3 client and server, and so its own congestion control, rate and direction. A flow with `reverse`
+    sends from `target` to `source`. Raw files are ping/<stem>.idle.txt, ping/<stem>.loaded.txt,
     iperf3/<stem>.flow-<n>.json and iperf3/<stem>.burst-<n>-<m>.json; the column `source_file` of tables echoes and
     transfers tells which ping, flow or burst a row belongs to.
 
@@ -158,8 +161,8 @@ class CompetingFlows:
         Greedy flows, all of the same duration and `omit_s` (1 s or more, so that pings meet steady flows); they start
         together.
     on_off : tuple of Iperf3
-        Flows that come and go until the greedy ones end. Each sends for its duration, pauses for `off_s`, and starts
-        again with a new connection. At most the duration of one burst is added to the test.
+        Flows that start and stop repeatedly until the greedy flows end. Each sends for its duration, pauses for
+        `off_s`, and starts again with a new connection. At most the duration of one burst is added to the test.
     off_s : float
         Pause of on-off flows.
     ping : Ping

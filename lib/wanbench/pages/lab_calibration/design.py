@@ -33,12 +33,14 @@ _DEEP = {"queue_bytes": 2_000_000, "codel_target_ms": 5}  # CoDel in front of a 
 
 
 def codel_links(rtts_ms: Sequence[float]) -> list[LinkSettings]:
-    """Return two links of 20 Mbit/s with CoDel for each round-trip time: one drops packets, the other marks them."""
+    """
+    Return two links of 20 Mbit/s with CoDel for each round-trip time: the first drops packets, the second marks them.
+    """
     return [LinkSettings(rtt / 2, rate_bps=20e6, **_DEEP, ecn=ecn) for rtt in rtts_ms for ecn in (None, True)]
 
 
 def overloaded(rate_bps: float) -> LinkSettings:
-    """Return a link with CoDel, to which more is sent than this rate."""
+    """Return a link with CoDel and this rate, for tests that send more than the link can pass."""
     return LinkSettings(10, rate_bps=rate_bps, **_DEEP)
 
 

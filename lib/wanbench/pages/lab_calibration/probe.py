@@ -1,13 +1,15 @@
 """
 Send numbered UDP packets, or receive them: `probe.py send|receive ADDRESS PORT COUNT INTERVAL_US BYTES BEGAN_US`.
 
-The receiver prints "listening", and once no more packets come:
-"probes COUNT BYTES BEGAN_US FIRST_US", where FIRST_US is the time at which the first packet that arrived was sent, in
-microseconds since 1970;
-for each packet its number, the time at which it was sent, counted from FIRST_US, and the delay until the kernel
-received it;
-"end", and three counts from the first packet to the last: the processor time of process 1 (in a local lab, the relay)
-and the time that passed, in microseconds, and the packets that arrived with the mark "congestion experienced".
+The receiver prints "listening". Once no more packets come, it prints:
+
+- "probes COUNT BYTES BEGAN_US FIRST_US", where FIRST_US is the time at which the first packet that arrived was sent, in
+  microseconds since 1970;
+- for each packet its number, the time at which it was sent, counted from FIRST_US, and the delay until the kernel
+  received it;
+- "end", and three numbers for the time from the first packet to the last: the processor time of process 1 (in a local
+  lab, the relay) in microseconds, the elapsed time in microseconds, and the number of packets marked "congestion
+  experienced".
 
 It needs nothing but Python.
 """

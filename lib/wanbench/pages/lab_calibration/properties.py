@@ -1,4 +1,4 @@
-"""Judge by numbered packets what links do beyond delay, jitter, independent loss and rate."""
+"""Judge bursts of loss, queues with CoDel, schedules and the MTU of links, from numbered packets and echoes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -30,9 +30,9 @@ def loss_bursts(probes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     Judge the share of lost packets, and the mean number of packets lost in a row, in one direction of each link.
 
     In the model, the packet after a lost packet is lost with the same probability whatever came before. So the number
-    of lost packets that another follows has an exact binomial interval, and so has the mean burst, 1 / (1 - their
-    share). Losses themselves are dependent: n packets count as n (1 - c) / (1 + c), where c is the lag-1
-    autocorrelation of the model.
+    of lost packets that are followed by another lost packet has an exact binomial interval. It gives the interval of
+    the mean burst: 1 / (1 - the share of such packets). Losses themselves are dependent: n packets count as n (1 - c) /
+    (1 + c), where c is the lag-1 autocorrelation of the model.
     """
     rows = []
     for key, group in groups("probes", probes):
@@ -59,8 +59,8 @@ def waits(probes: pd.DataFrame, transfers: pd.DataFrame, links: pd.DataFrame, *,
     begins `skip_s` after the first packet.
 
     The wait is the one-way delay less the requested delay of the link. Its interval is from order statistics, with the
-    effective number of values. The note says how long packets wait if the queue is not empty, which is while the wait
-    exceeds the time that one full packet takes to send, and how much of the rate TCP uses.
+    effective number of values. The note states how much of the rate TCP uses, and how long packets wait while the queue
+    is not empty: while the wait exceeds the time that one full packet takes to send.
     """
     rows, q = [], 0.95
     for key, group in groups("probes", probes):
@@ -85,11 +85,11 @@ def waits(probes: pd.DataFrame, transfers: pd.DataFrame, links: pd.DataFrame, *,
 
 def drop_law(probes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     """
-    Judge how many packets CoDel drops from its first drop until the last packet is sent, while more packets arrive than
-    the link can pass and none reacts to a drop.
+    Judge how many packets CoDel drops, from its first drop until the last packet is sent, if packets arrive faster than
+    the link can pass them and the sender does not react to drops.
 
-    RFC 8289 (section 5.3) drops the packet number n + 1 an interval / sqrt(n) after number n, so a time t after the
-    first drop it has dropped about (t / (2 interval))^2 packets. The limit is 5 %.
+    By RFC 8289 (section 5.3) the time from drop n to drop n + 1 is interval / sqrt(n). So about (t / (2 interval))^2
+    packets are dropped in the time t after the first drop. The limit is 5 %.
     """
     rows = []
     for key, group in groups("probes", probes):
@@ -109,7 +109,7 @@ def drop_law(probes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
 
 def marks(runs: pd.DataFrame, transfers: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     """
-    Judge whether links that mark packets dropped none of TCP's (it retransmitted none) and marked some.
+    Judge whether links that mark packets marked some of TCP's packets and dropped none (TCP retransmitted nothing).
 
     The receiver's kernel counts the marks.
     """
@@ -118,7 +118,7 @@ def marks(runs: pd.DataFrame, transfers: pd.DataFrame, links: pd.DataFrame) -> V
         sent = matching(transfers, key)
         if _is_on(link_of(links, key).ecn) and len(sent):
             marked, again = int(group.packets_marked.sum()), float(sent.retransmits.sum())
-            row = row_of(key, "ecn", "segments", np.nan, "0 retransmitted, and packets marked", marked)
+            row = row_of(key, "ecn", "segments", np.nan, "none retransmitted, at least one marked", marked)
             row |= judged(0.0, again, np.nan, np.nan, 0.0, f"{count(marked, 'packet')} arrived with the mark")
             rows.append(row if marked else row | {"verdict": OUTSIDE})
     return Verdicts.of(rows)

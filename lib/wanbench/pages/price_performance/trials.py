@@ -91,7 +91,7 @@ def paid_over_listed(provider: str, items: Iterable[str], term: str, **which) ->
     """
     Return, for each item, the price under `term` divided by the on-demand price.
 
-    `which` has the arguments region and prices of `cost.price`.
+    `which` holds the arguments `region` and `prices` of `cost.price`.
 
     >>> paid_over_listed("aws", ["m6i.2xlarge"], "on demand")
     {'m6i.2xlarge': 1.0}

@@ -1,4 +1,4 @@
-"""Estimate what the article claims about its disaster, from episodes with the same fault."""
+"""Estimate the quantities in source 001's claims about the loss of a region, from episodes with the same fault."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -16,10 +16,10 @@ def article(
     episodes: Episodes, setting: str, lost: Losses, recovered: Recovery, healed: Healing
 ) -> dict[str, Estimate]:
     """
-    Return an estimate for each claim about the disaster, under the names that `claims.geo_kafka` takes.
+    Return an estimate for each claim about the loss of a region, under the names that `claims.geo_kafka` takes.
 
-    `setting` names the setting that repeats the article's disaster. Apart from times, every estimate is a share of the
-    setting's episodes, because the records, brokers and clients of an episode share a fault and so are not independent.
+    `setting` names the setting with the source's fault. Apart from times, every estimate is a share of the setting's
+    episodes, because the records, brokers and clients of an episode share a fault and so are not independent.
     """
     own = episodes.of(setting).with_fault().items
     rows = healed.rows[healed.rows.setting == setting]

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count, quantity
+from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Result
 
-from .episodes import Episodes
-from .losses import Losses
-from .recovery import Recovery, open_ends
+from .episodes import Episodes, episodes
+from .losses import Losses, losses
+from .recovery import Recovery, open_ends, recovery
 
 COLUMNS = ["fault", "acks", "min_insync", "unclean", "group_protocol", "session_timeout_ms"]
 COLUMNS += ["broker_settings", "client_settings"]
@@ -157,6 +160,28 @@ class Comparison(Result):
             caption=str(self),
             table=self.table(),
         )
+
+
+def values_of(tables: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, list[str]]:
+    """
+    Return the outages of a run as `methods.comparison.sides.measured` does, and notes on what they leave out.
+
+    A setting is left out of a quantity if one of its episodes has no outage, or one that healing ended. Lost records
+    are told and not compared: without a loss on one side there is no ratio.
+    """
+    found, parts, notes = episodes(tables), [], []
+    lost, outages = losses(found), recovery(found)
+    for name in outages.settings if len(outages.rows) else ():
+        own = outages.rows[outages.rows.setting == name].merge(tables["faults"][[*KEY, "block"]], on=KEY)
+        notes.append(f"acknowledged records lost under “{name}”: {lost.counted(name)}")
+        for key, what in outages.QUANTITIES.items():
+            if (own[key] > 0).all() and not own[f"{key}_censored"].any():
+                about = {"quantity": f"outage of {what}", "unit": "s", "key": name, "first": name, "second": name}
+                values = {"value": own[key], "variance": np.nan, "freedom": np.nan}
+                parts.append(own[["run_id", "block"]].assign(**about, **values))
+            elif own[key].notna().any():
+                notes.append(f"“{name}” has an episode without an outage of {what}, or with one that healing ended")
+    return pd.concat(parts or [pd.DataFrame()], ignore_index=True), notes
 
 
 def compare_settings(episodes: Episodes, lost: Losses, recovered: Recovery) -> Comparison:

@@ -62,7 +62,10 @@ EXPECTED = {
 
 
 def account(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) -> dict[str, int]:
-    """Count acknowledged records, records with each kind of fault, and those of MORE; arguments as for `faulty`."""
+    """
+    Count acknowledged records, records with each kind of fault, and the further records of `MORE`. The arguments are
+    those of `faulty`.
+    """
     rows = faulty(records, receipts, log)
     received, spoilt = _split(receipts)
     counts = {"acknowledged": int(records.acknowledged_at_s.notna().sum())}

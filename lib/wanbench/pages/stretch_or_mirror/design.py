@@ -39,7 +39,7 @@ class MirrorFault(KafkaFault):
     target). A consumer reads the source in its own region. After the fault, clients of the surviving regions wait
     `failover_s`, and then use the target: producers go on with new records, and a consumer continues the source's group
     from the offsets that MirrorMaker has translated. The target's log is read at the failover and at the end, the
-    source's at the end. Nothing is copied back, also if these clients return to the source (`failback_s`).
+    source's at the end. Nothing is copied back, even if these clients return to the source (`failback_s`).
 
     Parameters
     ----------

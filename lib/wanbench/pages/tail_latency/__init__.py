@@ -4,11 +4,11 @@ from . import claims
 from .allowed import allowed
 from .best_rates import best_rates
 from .claims import evidence
-from .knees import knees
+from .knees import highest_before_knees, knees
 from .pauses import causes, per_second
 from .quantiles import benchmark, percentiles
 from .side_by_side import side_by_side
 from .trials import settled, trials
 
-__all__ = ["allowed", "benchmark", "best_rates", "causes", "claims", "evidence", "knees", "per_second", "percentiles"]
-__all__ += ["settled", "side_by_side", "trials"]
+__all__ = ["allowed", "benchmark", "best_rates", "causes", "claims", "evidence", "knees", "per_second"]
+__all__ += ["highest_before_knees", "percentiles", "settled", "side_by_side", "trials"]

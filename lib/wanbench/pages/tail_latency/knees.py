@@ -2,16 +2,18 @@
 Find the rate at which the latency of each system begins to rise (its knee), and compare it with what links allow.
 
 On logarithmic axes, a line that is horizontal up to the knee and rises beyond is fitted by least squares to the typical
-trial's quantile at each step (segmented regression: Hudson 1966; Muggeo 2003). In simulation (data/validity/knees.csv)
-the interval for the knee of a second run contains it in 90 to 95 of 100 cases. The alternative Kneedle (Satopaa et al.
-2011) depends on the first and last step, and has intervals up to three times as wide. The law of a queue, a + b x / (c
-- x), is undefined beyond saturation, where some steps are measured on purpose.
+trial's quantile at each step (segmented regression: Hudson 1966; Muggeo 2003). Its interval by the jackknife holds only
+if the rising part is straight. So it is widened to the last step below the knee and the first at twice the level. In
+simulation (data/validity/knees.csv) the interval for the knee of a second run contains it in 96 to 100 of 100 cases.
+The alternative Kneedle (Satopaa et al. 2011) depends on the first and last step. The law of a queue, a + b x / (c - x),
+is undefined beyond saturation, where some steps are measured on purpose.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from math import exp, isfinite, log, nan, sqrt
+from math import exp, inf, isfinite, log, nan, sqrt
 
 import numpy as np
 import pandas as pd
@@ -41,7 +43,7 @@ WITHOUT = {
 """Values of `Knee.where` that mean "no knee", each with the reason."""
 METHOD = (
     "level line and rising line on logarithmic axes, least squares (Hudson 1966); t on the jackknife over blocks "
-    "(Shao & Tu 1995)"
+    "(Shao & Tu 1995), widened to the last step below the knee and the first at twice the level"
 )
 ASSUMPTION = "Blocks are independent and represent further blocks; the curve is level and then rises"
 
@@ -102,34 +104,30 @@ def knee_of(curve: StepCurve) -> Knee:
         about["warnings"] = (f"{name} has no knee, because {WITHOUT[where]}", *notes)
         return Knee(curve, Estimate("knee", **about), Estimate(second, **about), where)
     value, error = curve.jackknife(lambda logs: broken_line(x, logs)[0])
-    last, around, estimates = curve.rates[-2:].tolist(), _halfway(x, value), []
+    level, last, estimates = broken_line(x, curve.mean)[1], curve.rates[-2:].tolist(), []
+    least, most = _steps_around(curve, value, level)
     if where == "between the last two steps":
-        around.append(last)
+        least, most = min(least, last[0]), last[1]
         notes += (
             f"only the last step lies clearly above the level, so the knee may be as high as {last[1]:,.0f} records/s, "
             f"and the estimate is near the lowest possible value; steps above {last[0]:,.0f} records/s would narrow it",
         )
     for what, factor in (("knee", 1.0), (second, sqrt(2.0))):
         low, high = ends(value, factor * student(LEVEL, r) * error)
-        for least, most in around:
-            low, high = min(low, least), max(high, most)
+        low, high = min(low, least), max(high, most)
         estimates.append(Estimate(what, estimate=exp(value), low=low, high=high, warnings=notes, **about))
-    level_ms = exp(broken_line(x, curve.mean)[1])
-    return Knee(curve, *estimates, where, level_ms)
+    return Knee(curve, *estimates, where, exp(level))
 
 
-def _halfway(x: np.ndarray, value: float) -> list[tuple[float, float]]:
+def _steps_around(curve: StepCurve, value: float, level: float) -> tuple[float, float]:
     """
-    Return the rates halfway (in logarithms) to the neighbours of the step at which a knee lies; none if it lies between
-    steps.
-
-    If the rising part is not straight, the fitted knee can lie at the same step whichever block is left out. The
-    jackknife then gives a width of zero, although trials only show that the knee is nearer to this step than to others.
+    Return the rates between which a knee lies if the rising part has any shape: the last step below the fitted knee,
+    and the first step after it at which latency is `RISE` times the level.
     """
-    step = int(np.abs(x - value).argmin())
-    if not 0 < step < len(x) - 1 or abs(x[step] - value) > 2 * (x[-1] - x[0]) / POINTS:
-        return []
-    return [(exp((x[step - 1] + x[step]) / 2), exp((x[step] + x[step + 1]) / 2))]
+    x = np.log(curve.rates)
+    below = curve.rates[x < value - 2 * (x[-1] - x[0]) / POINTS]
+    risen = curve.rates[(x > value) & (curve.mean >= level + log(RISE))]
+    return (float(below[-1]) if len(below) else float(curve.rates[0])), float([*risen, curve.rates[-1]][0])
 
 
 def broken_line(x: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
@@ -282,6 +280,18 @@ def knees(trials: SystemTrials, links: Allowed | None = None, *, q: float = 0.99
         except ParameterError as error:
             raise MissingDataError(f"no knee of {name}: {error}") from error
     return Knees(fitted, curves, {} if links is None else links.rates)
+
+
+def highest_before_knees(trials: SystemTrials, **at) -> float:
+    """
+    Return the highest rate with which every system kept up and which lies below every known knee.
+
+    Beyond a knee, a percentile depends on how long a queue has grown. MissingDataError if there is no such rate.
+    """
+    known = [inf]
+    with suppress(MissingDataError):
+        known += [one.knee.estimate for one in knees(trials, **at).knees.values() if isfinite(one.knee.estimate)]
+    return trials.highest_kept(min(known), **at)
 
 
 def _until_full(curve: StepCurve, rows: pd.DataFrame) -> StepCurve:

@@ -39,14 +39,14 @@ ACKNOWLEDGED = "acknowledged_records_per_s"
 STEPS = {RATE: "rate", PARTITIONS: "partitions"}
 KEPT_UP = 0.98
 """
-A system keeps up if it acknowledges at least this share of the requested rate. Below, latency grows by more than 20 ms
-in each second, so the tail depends only on the length of the trial.
+A system keeps up if it acknowledges at least this share of the requested rate, and groups receive as much. Below,
+latency grows by more than 20 ms in each second, so the tail depends only on the length of the trial.
 """
 LOAD = (RATE, "topics", PARTITIONS, "record_bytes", "start_s", "warmup_s", "duration_s", ACKNOWLEDGED)
-LOAD += ("late_p99_ms", "fell_behind", "error")
+LOAD += ("received_records_per_s", "late_p99_ms", "fell_behind", "error")
 NEEDED = {
     "tests": [*KEY, "outcome"],
-    "trials": ["run_id", "test_id", "setting", "system", "block", "target_records_per_s"],
+    "trials": ["run_id", "test_id", "setting", "system", "block"],
     "open_loop_loads": [*KEY, *LOAD],
     "open_loop_histograms": [*KEY, "what", "window", "warm_up"],
 }
@@ -195,13 +195,17 @@ class SystemTrials(RowsResult):
         kept = self.rows[self.rows.counts & self.rows.kept_up]
         return frame.merge(kept[KEY].astype(frame[KEY].dtypes), on=KEY)
 
-    def highest_kept(self, **at) -> float:
-        """Return the highest rate with which every system kept up in every trial; MissingDataError if there is none."""
+    def highest_kept(self, below: float = inf, **at) -> float:
+        """
+        Return the highest rate below a limit with which every system kept up in every trial; MissingDataError if there
+        is none.
+        """
         rows = self.matching(**at)
-        kept = rows[rows.counts].groupby(RATE).agg(kept=("kept_up", "all"), systems=("system", "nunique"))
+        rows = rows[rows.counts & (rows[RATE] < below)]
+        kept = rows.groupby(RATE).agg(kept=("kept_up", "all"), systems=("system", "nunique"))
         kept = kept[kept.kept & (kept.systems == len(self.systems))]
         if kept.empty:
-            raise MissingDataError("there is no rate at which every system kept up.")
+            raise MissingDataError("there is no rate below the knees at which every system kept up.")
         return float(kept.index.max())
 
     def matching(self, **at) -> pd.DataFrame:
@@ -222,10 +226,9 @@ def trials(tables: Mapping[str, pd.DataFrame], systems: Sequence[str]) -> System
     """
     for name, columns in NEEDED.items():
         check_columns(name, check_table(name, tables), columns)
-    columns, loads = ("setting", "system", "block", "target_records_per_s"), tables["open_loop_loads"][[*KEY, *LOAD]]
+    columns, loads = ("setting", "system", "block"), tables["open_loop_loads"][[*KEY, *LOAD]]
     rows = attempts_with_loads(tables, columns, loads)
-    # a search has no rate of its own
-    rows = rows[rows.system.isin(list(systems)) & rows.pop("target_records_per_s").notna()].reset_index(drop=True)
+    rows = rows[rows.system.isin(list(systems))].reset_index(drop=True)
     if rows.empty:
         raise MissingDataError(f"no trial of {', '.join(systems)} was measured.")
     histograms = tables["open_loop_histograms"]
@@ -235,7 +238,8 @@ def trials(tables: Mapping[str, pd.DataFrame], systems: Sequence[str]) -> System
         why or _unusable(late, own) for why, late, own in zip(rows.why, rows.fell_behind, latencies, strict=True)
     ]
     rows["counts"] = rows.why == ""
-    rows["kept_up"] = rows[ACKNOWLEDGED].fillna(0) >= KEPT_UP * rows.rate_records_per_s.fillna(inf)
+    done = rows[[ACKNOWLEDGED, "received_records_per_s"]].fillna(0).min(axis=1)
+    rows["kept_up"] = done >= KEPT_UP * rows.rate_records_per_s.fillna(inf)
     rows["payload_bps"] = 8.0 * rows.rate_records_per_s * rows.record_bytes
     rows["partitions"] = rows.topics * rows.partitions
     attempts = zip(latencies, rows.setting, rows.counts, strict=True)

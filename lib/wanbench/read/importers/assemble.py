@@ -20,8 +20,8 @@ def measured(sheet: Sheet, test: Mapping, outcome: Mapping, kinds: Mapping[str, 
     Return the tables tests, sources and unread, and tables of measurements, from a sheet with one test per row.
 
     `test` has the columns that identify a test; by default, run_id is the name of the file, and test_id is the file's
-    name and the line. `outcome` has further columns of table tests. In place of a column outcome there is `done`, a
-    mask of the finished tests, and `reason` says why other tests failed. For each table of measurements, `kinds` has
+    name and the line. `outcome` has further columns of table tests. Instead of a column outcome, it has `done`, a mask
+    of the finished tests, and `reason`, which says why other tests failed. For each table of measurements, `kinds` has
     the table's columns and a mask of the rows with such a measurement.
     """
     name = Path(sheet.path).name

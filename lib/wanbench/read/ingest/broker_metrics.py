@@ -12,12 +12,12 @@ Read scrapes of `wanbench.measure.kafka.programs.scrape`, or the text of a Prome
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from array import array
 from math import isfinite
 from pathlib import Path
+from sys import intern
 
 import numpy as np
 import pandas as pd
@@ -121,6 +121,7 @@ _VALUE = rf"({_NUMBER}|[+-]?[iI][nN][fF](?:[iI][nN][iI][tT][yY])?+|[nN][aA][nN])
 _SAMPLE = re.compile(
     rf"[ \t]*+({_NAME}[ \t]*+{_BRACES}|{_NAME}(?=[ \t]))[ \t]*+{_VALUE}(?:[ \t]++([+-]?\d{{1,14}}))?+\s*", re.ASCII
 )
+_LINE = re.compile(r".++\n?|\n")
 _TYPE = re.compile(rf"#[ \t]++TYPE[ \t]++({_NAME})[ \t]++(\w+)\s*", re.ASCII)
 _ESCAPE = re.compile(r"\\([\\n\"])")
 WANTED = 'a line in the text format of Prometheus, such as name{label="value"} value time'
@@ -161,7 +162,8 @@ class Samples:
         """
         match, known, timeless = _SAMPLE.fullmatch, self._series, set()
         codes, values, times_us = self._codes, self._values, self._times_us
-        for number, line in enumerate(io.StringIO(text, newline="\n"), line_number):
+        for number, part in enumerate(_LINE.finditer(text), line_number):
+            line = part[0]
             if not (found := match(line)):
                 if kind := _TYPE.match(line):
                     self._types[kind[1]] = kind[2]
@@ -198,6 +200,7 @@ class Samples:
 
     def columns(self) -> dict:
         """Return the columns of table metrics by name, without those that are constant in the file."""
+        self._series.clear()  # its memory is used again
         series = pd.DataFrame(self._rows, columns=["metric", "subject", "unit", "cumulative"])
         columns = series.take(np.frombuffer(self._codes, np.int32)).reset_index(drop=True)
         times_us, values = np.frombuffer(self._times_us, np.int64), np.frombuffer(self._values)
@@ -212,7 +215,7 @@ class Samples:
             self._refuse(number, line, "labels with different names")
         if len(self._rows) >= MOST_SERIES:
             self._refuse(number, line, f"at most {MOST_SERIES:,} series")
-        return self._new(series, metric.rstrip(), ", ".join([f"{name}={value}" for name, value in labels]))
+        return self._new(series, intern(metric.rstrip()), ", ".join([f"{name}={value}" for name, value in labels]))
 
     def _new(self, series: str, metric: str, subject: str) -> int:
         kind = self._types.get(metric) or self._types.get(metric.removesuffix("_total"))

@@ -12,6 +12,7 @@ Read output of `sadf -j` from sysstat 10.1 to 12.7.9 into table metrics.
 
 import json
 import re
+from array import array
 from collections.abc import Iterator
 from datetime import datetime
 from functools import cache
@@ -120,7 +121,7 @@ def _hosts_of(path: Path) -> dict[bool, str] | None:
 def _columns(path: Path) -> dict:
     """Return the columns of table metrics by name; a constant column is a single value."""
     names = ("host", "at_utc", "interval_s", "subject", "metric", "unit", "value")
-    columns: dict[str, list] = {name: [] for name in names}
+    columns: dict[str, list | array] = {name: [] for name in names} | {"value": array("d")}
     document, hosts_of, subjects = _document(path), _hosts_of(path), set()
     hosts = document.list("hosts")
     if not hosts:
@@ -139,9 +140,10 @@ def _columns(path: Path) -> dict:
                     columns[name] += [value] * n
                 columns["metric"] += values
                 columns["unit"] += [_unit(kind, metric) for metric in values]
-                columns["value"] += values.values()
+                columns["value"].extend(values.values())
+            sample.values.clear()  # its memory is used again
     at_utc = pd.Series(np.array(columns["at_utc"], "M8[s]")).dt.tz_localize("UTC")
-    return columns | {"at_utc": at_utc, "source": "sysstat", "cumulative": False}
+    return columns | {"value": np.asarray(columns["value"]), "at_utc": at_utc, "source": "sysstat", "cumulative": False}
 
 
 def _entries(sample: Members) -> Iterator[tuple[bool, str, bool, dict[str, float]]]:

@@ -49,7 +49,10 @@ def is_time(value) -> bool:
 
 
 def fits(value, *shape) -> bool:
-    """Return whether a value is a list of this shape: per element, an equal value or a function that accepts it."""
+    """
+    Return whether a value is a list that fits a shape. Each element of the shape is either the required value, or a
+    function that tells whether it accepts the value.
+    """
     return (
         isinstance(value, list)
         and len(value) == len(shape)

@@ -3,7 +3,7 @@ Read an open-loop load into tables open_loop_loads and open_loop_histograms.
 
 - Latencies belong to the second in which their records were due; rates count what happened in that second.
 - A due record that was never acknowledged, or never received by a group, is lost, whether it was sent or not.
-- `wanbench.open_loop` decides whether the generator fell behind.
+- `wanbench.open_loop` decides whether the generator (producers or a consumer group) fell behind.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Load:
             _read(path, program, "open-loop producer", _OF_PRODUCER, ("late", "publish"), self.sent)
         for program in top.list("consumers"):
             self.groups.append(Printed())
-            _read(path, program, "open-loop consumer", _OF_CONSUMER, ("latency",), self.groups[-1])
+            _read(path, program, "open-loop consumer", _OF_CONSUMER, ("latency", "late"), self.groups[-1])
         self.rate = _needed(settings, "rate_records_per_s")
         self.warmup_s, self.duration_s = _needed(settings, "warmup_s"), _needed(settings, "duration_s")
         self.length_s = self.warmup_s + self.duration_s
@@ -61,17 +61,19 @@ class _Load:
         self.numbers = range(ceil(self.length_s - 1e-9)) if self.start_s is not None else range(0)
         self.counted = [n for n in self.numbers if n >= self.warmup_s]
         self.clocks = [program.members("clock") for program in top.list("consumers")]
-        self.late, published = (
-            sum((self.sent.second(n).histograms.get(name, Counter()) for n in self.counted), Counter())
-            for name in ("late", "publish")
-        )
-        self.fell_behind = open_loop.fell_behind(self.late, published)
+        sides = [(self.sent, "publish"), *((group, "latency") for group in self.groups)]
+        self.lates = [self._counted(printed, "late") for printed, _ in sides]
+        latencies = [self._counted(*side) for side in sides]
+        self.fell_behind = any(map(open_loop.fell_behind, self.lates, latencies))
+
+    def _counted(self, printed: Printed, name: str) -> Counter:
+        return sum((printed.second(n).histograms.get(name, Counter()) for n in self.counted), Counter())
 
     def row(self) -> dict:
         settings, sent = self.settings, self.sent
         length_s = sum(self._length_s(n) for n in self.counted)
         worst = max(self.clocks, key=lambda clock: clock.number("error_ms") or 0.0, default=Members.none(self.top))
-        late_p99 = open_loop.quantile(self.late, 0.99)
+        late_p99 = max((open_loop.quantile(late, 0.99) for late in self.lates if late), default=None)
         errors = sum((each.errors for each in (sent, *self.groups)), Counter())
         n_sent, n_acknowledged = sent.total("n_handed"), sent.total("n_answered")
         last = self.numbers[-1] if self.numbers else None
@@ -83,7 +85,6 @@ class _Load:
         return {
             **{name: settings.count(name) for name in _SETTINGS},
             **{name: settings.text(name) for name in _TEXTS},
-            "step": self.top.count("step"),
             "rate_records_per_s": self.rate,
             "sent_records_per_s": per_s(sent, "n_sent_in"),
             "acknowledged_records_per_s": per_s(sent, "n_acknowledged_in"),
@@ -123,15 +124,13 @@ class _Load:
                 second = printed.second(number)
                 counts = second.histograms.get(key, Counter())
                 n = sum(counts.values())
-                row = self._about(number) | {"what": what, "group": group, "window": number, "n": n, "unit": "us"}
+                row = {"warm_up": number < self.warmup_s, "what": what, "group": group, "window": number}
+                row |= {"n": n, "unit": "us"}
                 row |= {"start_s": self.start_s + number, "length_s": self._length_s(number)}
                 row |= {"n_lost": max(self._n_intended(number) - n, 0), "n_negative": second["n_negative"]}
                 row |= {"fell_behind": self.fell_behind, "clock_error_ms": error_ms}
                 rows.append(row | {"histogram": encoded_counts(counts)})
         return rows
-
-    def _about(self, number: int) -> dict:
-        return {"step": self.top.count("step"), "warm_up": number < self.warmup_s}
 
     def _length_s(self, number: int) -> float:
         return min(1.0, self.length_s - number)
@@ -217,6 +216,8 @@ def _read(path: Path, program: Members, title: str, counts, histograms, printed:
             second = line.count("second")
             if second is None or second >= MOST_SECONDS:
                 line.refuse(f"second = {str(second)[:40]}", f"a second below {MOST_SECONDS:,}")
+            if title == "open-loop consumer":
+                value.setdefault("late", [])  # consumers of older loads did not count it
             read = Second({key: n for key in counts if (n := line.count(key)) is not None})
             read.histograms = {key: _histogram(line, key) for key in histograms}
             printed.seconds.setdefault(second, Second()).add(read)
@@ -247,30 +248,3 @@ def encoded_counts(counts: Mapping[int, int]) -> str:
     for value, count in counts.items():
         histogram.record_value(min(max(value, 0), HIGHEST_US), count)
     return histogram.encode().decode()
-
-
-WHAT = ("publish", "end to end")
-
-
-def read_search(path) -> dict[str, pd.DataFrame]:
-    """
-    Read <stem>.search.json into table rate_search_steps; raise RawDataError if it is not the output of a rate search.
-    """
-    path = Path(path)
-    top = open_document(path, "a search for a rate in JSON")
-    settings = top.members("settings")
-    about = {
-        "what": settings.text("what", WHAT),
-        "quantile": settings.number("quantile", most=1),
-        "objective_ms": settings.number("objective_ms"),
-        "ended": top.text("ended"),
-    }
-    rows = [
-        about
-        | {name: step.flag(name) for name in ("backlog_grew", "fell_behind", "met")}
-        | {name: step.count(name) for name in ("step", "n", "n_lost")}
-        | {name: step.number(name) for name in ("rate_records_per_s", "value_ms")}
-        | {f"{name}_records_per_s": step.number(name) for name in ("met_until", "failed_from")}
-        for step in top.list("steps")
-    ]
-    return {"rate_search_steps": fitting(path, "rate_search_steps", rows)}

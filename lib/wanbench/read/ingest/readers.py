@@ -93,7 +93,6 @@ _BUILTIN = {
         Reader(kafka_load.read_times, "*.times.json"),
     ),
     "kafka_open_loop": Reader(kafka_open_loop.read, "*.load.json"),
-    "kafka_rate_search": Reader(kafka_open_loop.read_search, "*.search.json"),
     "openmessaging": Reader(openmessaging.read, "*.result.json", loose=True),
     "netperf": Reader(netperf.read, loose=True),
     "flent": Reader(flent.read, loose=True),

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import chain
+from operator import itemgetter
 
 import numpy as np
 import pandas as pd
@@ -41,9 +42,9 @@ def fitting(path, name: str, data: list[dict] | Mapping) -> pd.DataFrame:
         n = max((len(values) for values in data.values() if not _is_single(values)), default=0)
         if not n:
             return _empty(name).copy()
-        typed = {
-            column.name: column.check(_series(data.get(column.name), n, column.dtype), name) for column in core(name)
-        }
+        typed = {}
+        for column in core(name):  # `pop` frees the memory of what is converted
+            typed[column.name] = column.check(_series(data.pop(column.name, None), n, column.dtype), name)
         return pd.DataFrame(typed)
     except (ParameterError, OverflowError, UnicodeEncodeError) as error:
         raise RawDataError(path, None, error, f"values that table {name} allows") from error
@@ -76,11 +77,12 @@ def _concatenated(name: str, files: list[Rows]) -> pd.DataFrame:
 
 
 def _of_rows(name: str, rows: list[dict]) -> dict[str, pd.Series]:
-    names = [column.name for column in core(name)]
-    columns = ([row.get(name) for row in rows] for name in names)
-    with suppress(KeyError):  # where each row has every column, this is faster
-        columns = [[row[name] for row in rows] for name in names]
-    return {column.name: _of_values(column, values) for column, values in zip(core(name), columns, strict=True)}
+    names, n = [column.name for column in core(name)], len(rows)
+    try:  # where each row has every column, this is faster
+        cells = np.fromiter(map(itemgetter(*names), rows), np.dtype((object, len(names))), n).T
+    except KeyError:
+        cells = ([row.get(name) for row in rows] for name in names)
+    return {column.name: _of_values(column, list(values)) for column, values in zip(core(name), cells, strict=True)}
 
 
 def _of_values(column: Column, values) -> pd.Series:

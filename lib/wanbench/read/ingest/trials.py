@@ -64,16 +64,13 @@ def _row(run_id, test, experiment):
 
 
 def _of_all_producers(load):
-    """Return an open-loop load, a rate search's load, or an OpenMessaging workload, with names of columns as keys."""
+    """Return an open-loop load, or an OpenMessaging workload, with names of columns as keys."""
     if isinstance(load.get("workload"), dict):
         return _of_workload(load["workload"], load["driver"])
-    rate = load.get("rate_records_per_s")
-    if isinstance(load.get("load"), dict):
-        load, rate = load["load"], None
     if "rate_records_per_s" not in load:
         return load
     producers = load["topics"] * load["producers"]
-    each = None if rate is None else rate / producers
+    each = load["rate_records_per_s"] / producers
     return load | {"producers": producers, "consumer_groups": load["groups"], "target_records_per_s": each}
 
 

@@ -95,19 +95,14 @@ def topic_row(topic: dict) -> dict:
 
 
 def create_topic(
-    admin: Admin,
-    name: str,
-    partitions: int = 1,
-    replication: int = 1,
-    settings: dict | None = None,
-    placement: list[list[int]] | None = None,
+    admin: Admin, name: str, partitions=1, replication=1, settings: dict | None = None, placement: list | None = None
 ) -> dict:
     """
     Create a topic, wait until every broker that answers knows the leader of every partition, and return the topic in
     the form that `topics` returns.
 
-    `placement` lists the replicas of each partition, the preferred leader first; it replaces `partitions` and
-    `replication`.
+    `placement` lists the replicas (node numbers) of each partition, the preferred leader first; it replaces
+    `partitions` and `replication`.
     """
     wanted: dict = {"configs": {key: str(value) for key, value in (settings or {}).items()}}
     if placement is None:

@@ -103,13 +103,10 @@ class Admin(KafkaAdminClient):
 
     def __init__(self, settings: dict, *, connect_s: float = CONNECT_S, request_s: float = REQUEST_S):
         self.connections: Connections | None = None
-        timeouts = {"bootstrap_timeout_ms": connect_s, "request_timeout_ms": request_s}
+        connect_ms, request_ms = (max(1, int(seconds * 1000)) for seconds in (connect_s, request_s))
+        timeouts = {"bootstrap_timeout_ms": connect_ms, "request_timeout_ms": request_ms}
         try:
-            super().__init__(
-                **settings,
-                kafka_client=self._client,
-                **{name: max(1, int(seconds * 1000)) for name, seconds in timeouts.items()},
-            )
+            super().__init__(**settings, kafka_client=self._client, **timeouts)
         except errors.KafkaTimeoutError:
             failures = self.connections.failures if self.connections else {}
             raise Unreachable("; ".join(f"{where}: {message(error)}" for where, error in failures.items())) from None

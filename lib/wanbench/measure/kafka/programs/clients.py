@@ -29,6 +29,7 @@ NAP_S = 0.05  # longest sleep, and so the delay until a stop is noticed
 PRINT_S = 0.2  # interval of printing buffered lines, and so the delay until watchers see them
 MOST_TEXT = 200  # maximum number of characters of an error's text
 MOST_ERRORS = 20  # maximum number of different errors that are counted
+LATE_UNIT_US = 100  # unit of counts of lateness
 PRIORITY = -10  # change of the nice value
 # Histogram buckets are those of an HdrHistogram with three digits: values below 2,048 are exact, larger values keep
 # their first 11 bits, which is an error of at most 0.1 %.

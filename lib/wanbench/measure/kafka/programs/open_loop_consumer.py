@@ -12,6 +12,7 @@ and one with `ended`. The object of a second holds
     n_duplicates    repeated receipts of these records
     n_negative      records with a negative latency, due to clock errors
     latency         time from due time to first receipt, in us: value, count, value, count ...
+    late            records by how long this program let them wait at most, in units of 0.1 ms: value, count ...
     n_received_in   first receipts during this second
 """
 
@@ -23,7 +24,7 @@ import time
 from collections import Counter, defaultdict
 
 from . import clients
-from .clients import HEAD, NS, RECORD, WARM_UP, bucket, elapsed_ns, flat, line, put
+from .clients import HEAD, LATE_UNIT_US, NS, RECORD, WARM_UP, bucket, elapsed_ns, flat, line, put
 
 POLL_S = 0.1  # timeout of a poll, and so the delay until a stop is noticed
 BATCH = 500  # maximum number of records that share a time stamp
@@ -38,7 +39,7 @@ class Receipts:
         self.stopped = False
         self.warm: set[tuple[str, int]] = set()
         self.n_received = 0
-        self.latency = defaultdict(lambda: defaultdict(int))
+        self.latency, self.late = (defaultdict(lambda: defaultdict(int)) for _ in range(2))
         self.duplicates, self.negative, self.received_in = Counter(), Counter(), Counter()
         self.errors: Counter = Counter()
         self._seen = bytearray(n)
@@ -47,8 +48,9 @@ class Receipts:
     def stop(self, *_) -> None:
         self.stopped = True
 
-    def take(self, messages: list, at_ns: int) -> None:
-        """Count messages that were delivered at `at_ns`."""
+    def take(self, messages: list, at_ns: int, waited_ns: int) -> None:
+        """Count messages that were delivered at `at_ns`, and waited `waited_ns` or less for this program."""
+        late = bucket(waited_ns // 1_000 // LATE_UNIT_US)
         with self._lock:
             for message in messages:
                 if message.error() is not None:
@@ -59,11 +61,11 @@ class Receipts:
                     continue
                 kind, process, sequence, intended_ns, _ = HEAD.unpack_from(value)
                 if kind == RECORD:
-                    self._first(sequence, at_ns - intended_ns - self.offsets_ns[process])
+                    self._first(sequence, at_ns - intended_ns - self.offsets_ns[process], late)
                 elif kind == WARM_UP:
                     self.warm.add((message.topic(), message.partition()))
 
-    def _first(self, sequence: int, latency_ns: int) -> None:
+    def _first(self, sequence: int, latency_ns: int, late: int) -> None:
         second = int(sequence / self.rate)
         if self._seen[sequence]:
             self.duplicates[second] += 1
@@ -73,6 +75,7 @@ class Receipts:
         if latency_ns < 0:
             self.negative[second] += 1
         self.latency[second][bucket(latency_ns // 1_000)] += 1
+        self.late[second][late] += 1
         self.received_in[max(latency_ns + elapsed_ns(sequence, self.rate), 0) // NS] += 1
 
     def note(self, error) -> None:
@@ -90,20 +93,28 @@ class Receipts:
                         "n_negative": self.negative[second],
                         "n_received_in": self.received_in[second],
                         "latency": flat(self.latency[second]),
+                        "late": flat(self.late[second]),
                     }
                 )
             return [*lines, {"ended": time.time_ns(), "n_received": self.n_received}]
 
 
 def receive(consumer, receipts: Receipts) -> None:
-    """Take a member's messages until stopped. `poll` is called first, because `consume` would wait for a full batch."""
+    """
+    Take a member's messages until stopped. Only `poll` waits, because `consume` would wait for a full batch.
+
+    A message has waited at most since the queue was last known to be empty.
+    """
+    empty_ns = time.time_ns()
     while not receipts.stopped:
-        message = consumer.poll(POLL_S)
-        if message is None:
-            continue
-        receipts.take([message], time.time_ns())
-        if more := consumer.consume(BATCH, 0):
-            receipts.take(more, time.time_ns())
+        asked_ns = time.time_ns()
+        messages = consumer.consume(BATCH, 0)
+        if not messages:
+            messages = [message] if (message := consumer.poll(POLL_S)) is not None else []
+            empty_ns = asked_ns = time.time_ns()
+        receipts.take(messages, time.time_ns(), asked_ns - empty_ns)
+        if len(messages) < BATCH:
+            empty_ns = asked_ns
 
 
 def main() -> int:

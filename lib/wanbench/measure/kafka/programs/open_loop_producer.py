@@ -36,7 +36,6 @@ from . import clients
 from .clients import HEAD, NAP_S, NS, RECORD, WARM_UP, WARM_UP_S, bucket, elapsed_ns, flat, line, n_records, put
 
 TICK_S = 0.001  # length of a tick; one sleep per record, at several thousand a second, would take 10 % of a processor
-LATE_UNIT_US = 100
 STATISTICS = {"statistics.interval.ms": 500}  # librdkafka then reports its counters at least once in every second
 
 
@@ -213,7 +212,7 @@ class Process:
         late_us = (now_ns - due_ns) // 1_000
         self.n_due += 1
         self.due[second] += 1
-        self.late[second][bucket(late_us // LATE_UNIT_US)] += 1
+        self.late[second][bucket(late_us // clients.LATE_UNIT_US)] += 1
         if late_us > self.late_max_us[second]:
             self.late_max_us[second] = late_us
         if producer.waiting or not producer.hand_over(sequence, due_ns):

@@ -14,6 +14,7 @@ import time
 import uuid
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaError
@@ -22,7 +23,7 @@ PAUSE_S = 0.1
 ATTEMPT_MS = 20_000  # timeout of a request, long because brokers may just have started
 REPLICAS = 3
 # Clients retry at once: with Kafka's default settings, a client that connects too early waits half a minute.
-EAGER = {"reconnect_backoff_ms": 50, "reconnect_backoff_max_ms": 200, "retry_backoff_ms": 50}
+EAGER: dict[str, Any] = {"reconnect_backoff_ms": 50, "reconnect_backoff_max_ms": 200, "retry_backoff_ms": 50}
 
 
 def await_listener(addresses: list[str]) -> None:
@@ -38,7 +39,7 @@ def await_listener(addresses: list[str]) -> None:
         time.sleep(PAUSE_S)
 
 
-def await_brokers(client: dict, brokers: set[int]) -> KafkaAdminClient:
+def await_brokers(client: dict[str, Any], brokers: set[int]) -> KafkaAdminClient:
     """Return an admin client once the cluster knows all these brokers (node.ids) and none is fenced."""
     reported, admin = None, None
     while True:
@@ -59,7 +60,7 @@ def await_brokers(client: dict, brokers: set[int]) -> KafkaAdminClient:
         time.sleep(PAUSE_S)
 
 
-def first_record(client: dict, admin: KafkaAdminClient, brokers: set[int]) -> None:
+def first_record(client: dict[str, Any], admin: KafkaAdminClient, brokers: set[int]) -> None:
     """
     Produce a record to a partition on each broker, with up to three replicas, and consume all records.
 
@@ -75,15 +76,8 @@ def first_record(client: dict, admin: KafkaAdminClient, brokers: set[int]) -> No
         )
         producer = KafkaProducer(**client, **EAGER, acks="all", linger_ms=0, max_block_ms=ATTEMPT_MS)
         ending.callback(producer.close, timeout=0)
-        consumer = KafkaConsumer(
-            name,
-            **client,
-            **EAGER,
-            group_id=name,
-            auto_offset_reset="earliest",
-            enable_auto_commit=False,
-            fetch_max_wait_ms=50,
-        )
+        settings = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "fetch_max_wait_ms": 50}
+        consumer = KafkaConsumer(name, **client, **EAGER, **settings, group_id=name)
         ending.callback(consumer.close, autocommit=False)
         sent = [producer.send(name, b"first", partition=number) for number in range(len(ids))]
         for future in sent:

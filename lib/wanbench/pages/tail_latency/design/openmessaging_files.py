@@ -249,7 +249,7 @@ def _read(cls, path, required=None):
     try:
         if path.stat().st_size > LARGEST_BYTES:
             raise ParameterError(f"it has more than {LARGEST_BYTES:,} bytes; allowed: a smaller file.")
-        values = yaml.load(path.read_text("utf-8-sig"), _Loader)
+        values = yaml.load(path.read_text("utf-8-sig"), _Loader)  # nosec B506  # a subclass of SafeLoader
         if not isinstance(values, dict):
             raise ParameterError(f"it holds {type(values).__name__}; allowed: names with values.")
         return cls.of_mapping({"name": None} | values, required)

@@ -13,6 +13,8 @@ example, gives a row even without figures; any other file needs figures.
 
 from __future__ import annotations
 
+from itertools import chain
+
 import pandas as pd
 
 from wanbench.errors import RawDataError
@@ -44,11 +46,11 @@ def read(source) -> dict[str, pd.DataFrame]:
     'no summary: java.net.ConnectException: refused'
     """
     path, text = _text(source)
-    lines = list(lines_of(path, text, times_of_lines(source)))
+    texts = [(path, text, times_of_lines(source))]
     if stderr := sibling(source, ".stderr.txt"):
-        lines += lines_of(*_text(stderr))
+        texts.append(_text(stderr))
     named = NAME.search(plain_name(path))
-    output = output_of(path, lines, named and named["tool"])
+    output = output_of(texts, named and named["tool"])
     times, number = LoadTimes.of_log(source), int(named["number"]) if named else 0
     output.complaints.stopped = times.stopped and output.tool == "producer"
     rows = output.rows(number)
@@ -63,16 +65,27 @@ def read(source) -> dict[str, pd.DataFrame]:
     return {name: fitting(path, name, found) for name, found in rows.items()}
 
 
-def output_of(path, lines: list[Line], tool: str | None = None) -> Output:
-    """Return what `tool` printed; without `tool`, what the first tool with figures in these lines printed."""
-    for kind in [OUTPUTS[tool]] if tool else OUTPUTS.values():
-        output = kind(path)
-        for line in lines:
-            output.feed(line)
-        if output.has_figures or tool:
-            return output
-    first = next((line for line in lines if line.text.strip()), Line(None, "an empty file", True, None))
-    raise RawDataError(path, first.number, first.text.strip(), WANTED)
+def output_of(texts: list[tuple], tool: str | None = None) -> Output:
+    """
+    Return what `tool` printed; without `tool`, what the tool printed whose figures come first.
+
+    Each text is given as the arguments of `lines_of`. Lines are found again where they are needed, to save memory.
+    """
+
+    def lines():
+        return chain.from_iterable(lines_of(*text) for text in texts)
+
+    path = texts[0][0]
+    if tool is None:
+        tried = [kind(path) for kind in OUTPUTS.values()]
+        tool = next((one.tool for line in lines() for one in tried if one.take(line) and one.has_figures), None)
+    if tool is None:
+        first = next((line for line in lines() if line.text.strip()), Line(None, "an empty file", True, None))
+        raise RawDataError(path, first.number, first.text.strip(), WANTED)
+    output = OUTPUTS[tool](path)
+    for line in lines():
+        output.feed(line)
+    return output
 
 
 def _text(source) -> tuple[object, str]:

@@ -10,6 +10,7 @@ like figures that could not be read. Any other line may come from a script, and 
 
 import re
 from collections.abc import Iterator
+from itertools import chain, repeat
 from typing import NamedTuple
 
 from wanbench.errors import RawDataError
@@ -33,6 +34,9 @@ LONGEST = 300
 """Maximum length of a message in a table: enough for an exception and its reason."""
 
 
+_LINE = re.compile(r".++\n?|\n")
+
+
 class Line(NamedTuple):
     """A line with its number and its time; `whole` is False for a last line without a line break."""
 
@@ -49,13 +53,13 @@ def lines_of(path, text: str, printed_at_s: list[float] | None = None) -> Iterat
     >>> [(line.number, line.text, line.whole) for line in lines_of("a.txt", "one\\r\\ntwo")]
     [(1, 'one', True), (2, 'two', False)]
     """
-    *whole, rest = text.split("\n")
-    if len(whole) > (most := max(FREE_LINES, len(text) // CHARACTERS_PER_LINE)):
-        found = f"{len(whole):,} lines in {len(text):,} characters"
+    if (n := text.count("\n")) > (most := max(FREE_LINES, len(text) // CHARACTERS_PER_LINE)):
+        found = f"{n:,} lines in {len(text):,} characters"
         raise RawDataError(path, None, found, f"at most {most:,} lines in a file of this size")
-    times = dict(enumerate(printed_at_s or [], 1))
-    for number, line in enumerate([*whole, rest] if rest else whole, 1):
-        yield Line(number, line[:LONGEST_LINE].removesuffix("\r"), number <= len(whole), times.get(number))
+    times = chain(printed_at_s or (), repeat(None))
+    for number, (found, printed_at) in enumerate(zip(_LINE.finditer(text), times, strict=False), 1):
+        line = found[0].removesuffix("\n")
+        yield Line(number, line[:LONGEST_LINE].removesuffix("\r"), number <= n, printed_at)
 
 
 WHOLE = r"-?\d{1,18}"
@@ -166,6 +170,7 @@ class Complaints:
 
 def formatted(text: str) -> str:
     """Return the text as one line of at most `LONGEST` characters, without control characters or lone surrogates."""
-    text = "".join(character if character.isprintable() else " " for character in text.strip())
-    text = text.encode("utf-8", "replace").decode()
+    text = text.strip()
+    if not text.isprintable():
+        text = "".join(character if character.isprintable() else " " for character in text)
     return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."

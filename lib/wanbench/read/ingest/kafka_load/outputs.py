@@ -122,8 +122,9 @@ class ProducerOutput(Output):
         figures = self.steady if with_warmup else self.summary
         missing = None if figures else "no summary of the steady state" if rows else NO_SUMMARY
         rows.append((figures or {}) | same | {"warmup": False, "error": self.complaints.cell(missing)})
-        windows = [window | {"producer": number} for window in self.windows]
-        return {"producers": rows, "producer_windows": windows, "metrics": self.metrics}
+        for window in self.windows:  # not copied, as they may be many
+            window["producer"] = number
+        return {"producers": rows, "producer_windows": self.windows, "metrics": self.metrics}
 
     @staticmethod
     def _figures(found: re.Match) -> dict:
@@ -152,7 +153,7 @@ class ConsumerOutput(Output):
 
     def take(self, line: Line) -> bool:
         fields = line.text.strip().split(", ")
-        if set(FIGURES) <= set(fields):
+        if MB in fields and set(FIGURES) <= set(fields):
             self._names = tuple(name for name in fields if name not in TEXTS)
             self._n_texts = len(fields) - len(self._names)
             return True
@@ -186,8 +187,9 @@ class ConsumerOutput(Output):
             row = {name: self.windows[-1][name] for name in ("bytes", "records")} if self.windows else {}
             row = {"records": consumed} if consumed > row.get("records", -1) else row
         row = row | {"consumer": number, "n_errors": self.complaints.n, "error": self.complaints.cell(missing)}
-        windows = [window | {"consumer": number} for window in self.windows]
-        return {"consumers": [row], "consumer_windows": windows, "metrics": self.metrics}
+        for window in self.windows:
+            window["consumer"] = number
+        return {"consumers": [row], "consumer_windows": self.windows, "metrics": self.metrics}
 
 
 OUTPUTS = {output.tool: output for output in (ProducerOutput, ConsumerOutput)}

@@ -25,7 +25,7 @@ MOST_KINDS = 8
 Maximum number of kinds per chunk: a log has two (replies, and "no answer yet"), and more only if hosts or TTLs change.
 """
 
-MIN_LINES = 100
+MIN_LINES = 16
 """Fewer lines are read faster one at a time."""
 
 SHORT_BYTES = 24
@@ -36,7 +36,8 @@ PLACES = np.arange(25) * (5**0.5 - 1) / 2 % 1
 LARGEST_EXACT = 2**53
 """Largest number up to which floats represent all whole numbers."""
 
-PADDING = bytes(1024)  # more than a plain line is long
+PADDING = b" " * 1024
+"""What follows the lines of a chunk, longer than a plain line: bytes after any position of a line can be read."""
 POWERS = 10 ** np.arange(9)
 ZEROS, PAST_NINE, HIGH_BITS = (np.uint64(int.from_bytes(bytes([byte] * 8), "little")) for byte in (0x30, 0x76, 0x80))
 ONE = np.uint64(1)
@@ -101,10 +102,10 @@ class Plain(NamedTuple):
 
 
 def find_plain(chunk: bytes, *, recognise: bool = True) -> Plain:
-    """Find the lines of a chunk and, with `recognise`, the plain lines among them."""
-    ends = np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("\n")) + 1
-    if not len(ends) or ends[-1] != len(chunk):
-        ends = np.append(ends, len(chunk))
+    """Find the lines of a chunk, which `PADDING` follows, and, with `recognise`, the plain lines among them."""
+    ends, size = np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("\n")) + 1, len(chunk) - len(PADDING)
+    if not len(ends) or ends[-1] != size:
+        ends = np.append(ends, size)
     starts = np.concatenate(([0], ends))
     fit = np.diff(starts) > SHORT_BYTES if recognise and chunk.isascii() else []
     lines, text = np.flatnonzero(fit), _Text(chunk)
@@ -132,9 +133,8 @@ class _Text:
     """ASCII text in which eight bytes at any position can be read as one little-endian number."""
 
     def __init__(self, text: bytes):
-        self.padded = text + PADDING
-        self.byte = np.frombuffer(self.padded, np.uint8)
-        self.eight = np.ndarray((len(self.padded) - 7,), "<u8", self.padded, strides=(1,))
+        self.byte = np.frombuffer(text, np.uint8)
+        self.eight = np.ndarray((len(text) - 7,), "<u8", text, strides=(1,))
 
     def read(self, kind: Kind, begins: np.ndarray):
         """Return which lines are of this kind, and the received_at_s, rtt_ms and sequence of those lines."""
@@ -256,20 +256,21 @@ def _recognised(stream, fast):
 
 
 def _chunks(stream):
-    """Yield chunks of whole lines; only the last line of the last chunk may lack its line break."""
+    """
+    Yield chunks of whole lines, each with `PADDING`; only the last line of the last chunk may lack its line break.
+    """
     rest = b""
     while piece := stream.read(CHUNK_BYTES):
         cut = piece.rfind(b"\n") + 1
         if cut:
-            yield rest + piece[:cut]
+            yield b"".join((rest, memoryview(piece)[:cut], PADDING))
             rest = piece[cut:]
         else:
             rest += piece
         if len(rest) > 4 * LONGEST_LINE:
-            yield rest
-            return
+            break
     if rest:
-        yield rest
+        yield rest + PADDING
 
 
 def _events(chunk, plain, lines_before, reader, texts):

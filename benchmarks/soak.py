@@ -1,0 +1,82 @@
+"""
+Whether anything grows while surveys repeat: `python benchmarks/soak.py`.
+
+One process measures and tabulates the same small survey many times. After each it counts its resident memory, its open
+files, its threads, the network namespaces of its descendants, and the bytes of temporary files. The slope per survey is
+by least squares, without the first tenth (imports, caches); its interval at 95 % allows for autocorrelation over
+ten surveys (Newey and West 1987). Status 1 if an interval lies above 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import statsmodels.api as sm
+from measured import record
+
+UNITS = {"resident memory": "KiB", "open files": "", "threads": "", "namespaces": "", "temporary files": "bytes"}
+LAGS = 10
+
+
+def main() -> int:
+    """Repeat the survey, print the slopes, and keep them."""
+    options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0].strip())
+    options.add_argument("--surveys", type=int, default=100, help="default: %(default)s")
+    surveys = options.parse_args().surveys
+    with tempfile.TemporaryDirectory(prefix="soak-", dir="/tmp") as folder:
+        temporary = Path(folder, "tmp")
+        temporary.mkdir()
+        os.environ |= {"WANBENCH_DATA": f"{folder}/data", "TMPDIR": str(temporary), "WANBENCH_SHARE_MACHINE": "1"}
+        tempfile.tempdir = None
+        start, counted = time.monotonic(), []
+        for n in range(surveys):
+            _survey(n)
+            gc.collect()
+            counted.append(_counts(temporary))
+            if n % 10 == 9:
+                print(f"{n + 1:4} surveys in {time.monotonic() - start:.0f} s: {counted[-1]}", flush=True)
+    grows = False
+    used = np.array(counted, float)[surveys // 10 :]
+    for (what, unit), values in zip(UNITS.items(), used.T, strict=True):
+        fit = sm.OLS(values, sm.add_constant(np.arange(len(values)))).fit(cov_type="HAC", cov_kwds={"maxlags": LAGS})
+        slope, (low, high) = fit.params[1], fit.conf_int()[1]
+        grows |= low > 1e-9
+        print(f"{what}: {slope:.3g} {unit} per survey, 95 % interval {low:.3g} to {high:.3g}, n = {len(values)}")
+        bound = f"interval contains 0; it is {low:.3g} to {high:.3g}, n = {len(values)}"
+        record(f"growth of {what} per survey", slope, unit, bound=bound)
+    return int(grows)
+
+
+def _survey(seed: int) -> None:
+    from wanbench.measure import campaign, experiments, labs, plan
+    from wanbench.read import ingest
+
+    regions = ["aws:eu-west-1", "aws:us-east-1"]
+    links = labs.geodesic_links(regions, path_inflation=1.5, rate_bps=20e6)
+    measuring = [experiments.Ping(count=5, interval_s=0.05), experiments.Iperf3(duration_s=1)]
+    tests = plan.make_plan(regions=regions, experiments=measuring, rate_bps=20e6, seed=seed)
+    run = campaign.run(tests, links, lab="local", campaign="soak")
+    ingest.summarise_pairs(ingest.tabulate(run.folder))
+
+
+def _counts(temporary: Path) -> list[float]:
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    children = [
+        int(one) for task in Path("/proc/self/task").iterdir() for one in (task / "children").read_text().split()
+    ]
+    own = os.readlink("/proc/self/ns/net")
+    others = {link for pid in children if (link := os.readlink(f"/proc/{pid}/ns/net")) != own}
+    size = sum(one.stat().st_size for one in temporary.rglob("*") if one.is_file())
+    opened = len(os.listdir("/proc/self/fd"))
+    return [float(status["VmRSS"].split()[0]), opened, float(status["Threads"]), len(others), size]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
