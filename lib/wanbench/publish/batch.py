@@ -11,7 +11,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
-import multiprocessing
 import os
 import platform
 import re
@@ -36,7 +35,7 @@ from wanbench.folders import scratch_folder
 from wanbench.formatting import count
 
 from .batch_page import tidy, write_batch_page
-from .forks import fork, settle
+from .forks import fork, settle, starter
 from .parameters import file_hashes
 from .site import Job, Site, library_hash, publish_page, sources_hash
 
@@ -195,7 +194,7 @@ def _make(job: BatchJob, environment: Mapping[str, str]) -> None:
 
 
 def _stop_when_unwanted(job: BatchJob) -> None:
-    command = multiprocessing.parent_process()
+    command = starter()
     try:
         while command.is_alive() and job.is_wanted():
             command.join(ASK_S if job.to else POLL_S)

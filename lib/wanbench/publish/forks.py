@@ -10,10 +10,13 @@ import threading
 from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint
 from multiprocessing import forkserver
+from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import DupFd
+from pathlib import Path
 
 import numpy as np
-from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvisioner
+from jupyter_client.provisioning.factory import KernelProvisionerFactory
+from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload([f"{__package__}.preloaded"])  # to import it takes each process two seconds
@@ -23,7 +26,7 @@ PROVISIONER = "wanbench"  # the name that a kernel's specification gives, for ju
 KernelProvisionerFactory.provisioners[PROVISIONER] = EntryPoint(PROVISIONER, f"{__name__}:Forks", "")
 
 
-def fork(target: Callable, *arguments) -> multiprocessing.Process:
+def fork(target: Callable, *arguments) -> BaseProcess:
     """Start a process that calls `target`, in a session of its own."""
     multiprocessing.current_process().daemon = False  # a worker of Dask may start processes
     process = PROCESSES.Process(target=_run, args=[target, arguments])
@@ -45,7 +48,14 @@ def _run(target: Callable, arguments) -> None:
     target(*arguments)
 
 
-def settle(folder: str, environment: Mapping[str, str], out: int, err: int) -> None:
+def starter() -> BaseProcess:
+    """Return the process that called `fork` for this one."""
+    found = multiprocessing.parent_process()
+    assert found
+    return found
+
+
+def settle(folder: str | Path, environment: Mapping[str, str], out: int, err: int) -> None:
     """Give this process a working directory, environment variables, and files for its output."""
     os.chdir(folder)
     os.environ.clear()
@@ -74,14 +84,15 @@ class Kernel:
 
     def __init__(self, arguments: list[str], folder: str, environment: Mapping[str, str]):
         self.process = fork(_serve, arguments, str(folder), dict(environment), Output())
-        self.pid, self.send_signal = self.process.pid, lambda number: os.kill(self.pid, number)
+        self.pid = pid = self.process.pid or 0  # it has started
+        self.send_signal = lambda number: os.kill(pid, number)
         self.kill, self.terminate = self.process.kill, self.process.terminate
 
     def poll(self) -> int | None:
         """Return the exit status, or None if the kernel runs."""
         return self.process.exitcode
 
-    def wait(self) -> int:
+    def wait(self) -> int | None:
         """Wait for the end, and return the exit status."""
         self.process.join()
         return self.process.exitcode
@@ -97,7 +108,7 @@ class Output:
 
 def _serve(arguments: list[str], folder: str, environment: Mapping[str, str], output) -> None:
     settle(folder, environment, *(one.detach() for one in output))
-    command = multiprocessing.parent_process()
+    command = starter()
     threading.Thread(target=lambda: (command.join(), os._exit(1)), daemon=True).start()
     sys.argv = ["ipykernel_launcher", *arguments, f"--IPKernelApp.parent_handle={os.getppid()}"]
     from ipykernel import kernelapp

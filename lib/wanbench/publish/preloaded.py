@@ -3,7 +3,7 @@
 import os
 import sys
 
-sys.modules["rfc3987_syntax"] = None  # jsonschema would build its unused grammar for a second
+sys.modules.setdefault("rfc3987_syntax", None)  # jsonschema would build its unused grammar for a second
 os.environ["PLOTLY_RENDERER"] = "plotly_mimetype"  # which plotly reads when it is imported
 import ipykernel.ipkernel  # noqa: E402
 import ipykernel.kernelapp  # noqa: E402, F401
