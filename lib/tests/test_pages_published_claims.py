@@ -38,7 +38,7 @@ def test_counts_add_up_and_the_figure_has_them(folder):
     assert f"of {verdicts} published claims with a verdict" in claims.figure().layout.title.text
     assert "47 claims in 1 published source" in claims.sentence and claims.cautions
     tested = [set(claims.rows.index[claims.rows[column].isin(VERDICTS)]) for column in (OWN, RERUN)]
-    assert f"were measured again, including {len(set.intersection(*tested))} of the former" in claims.sentence
+    assert f"were measured again, including {len(set.intersection(*tested))} of the recomputed ones" in claims.sentence
     assert "KIP-390" in claims._repr_html_() and 'class="estimates ledger"' in claims._repr_html_()
 
 

@@ -316,4 +316,4 @@ def test_the_worst_link_is_that_which_uses_most_of_its_limit():
     [row] = Verdicts.of(rows).summary().to_dict("records")
     assert (row["worst_link"], row["worst_requested"]) == ("a1 to b1", 1e6)
     [finding] = Verdicts.of(rows).findings()
-    assert "The largest error, relative to the limit, is 40.0 kbit/s of 1.00 Mbit/s, from a1 to b1" in str(finding)
+    assert "relative to the limit, is 40.0 kbit/s (requested: 1.00 Mbit/s), from a1 to b1" in str(finding)

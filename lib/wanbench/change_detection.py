@@ -89,9 +89,9 @@ class DetectorSettings:
         if self.learn_s >= LONG_ENOUGH_S:
             return ()
         return (
-            f"the detector learned its baseline from only {number(self.learn_s)} s of latencies; with autocorrelated "
-            "or stepped latencies, a baseline of 10 s raised 5 to 17 false alarms an hour, and one of "
-            f"{LONG_ENOUGH_S:g} s raised 0 to 0.7, where 0.5 an hour were allowed",
+            f"the detector learned its baseline from only {number(self.learn_s)} s of latencies; in simulations with "
+            "autocorrelated or stepped latencies, a baseline of 10 s gave 5 to 17 false alarms an hour, and one of "
+            f"{LONG_ENOUGH_S:g} s gave 0 to 0.7; the allowed rate was 0.5",
         )
 
     @property

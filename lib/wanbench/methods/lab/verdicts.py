@@ -36,10 +36,10 @@ NAMES = {
     "burst": "packets lost in a row",
     "wait": "wait in a queue with CoDel",
     "drop-law": "drops by CoDel",
-    "ecn": "segments lost where packets are marked",
+    "ecn": "segments lost on links that mark packets",
     "delay": "one-way delay of a link that changes",
     "mtu": "largest packet",
-    "black-hole": "answers to packets that are too big for a black hole",
+    "black-hole": "answers to oversized packets on links that must not answer",
     "order": "replies out of order while a delay becomes shorter",
 }
 OF_A_RUN = ("window", "capacity")  # Quantities with one number for all links of a run
@@ -201,7 +201,7 @@ def _finding(row, page: str) -> Finding:
         error, request = quantity(abs(row.worst_error), row.unit), quantity(row.worst_requested, row.unit)
         sentence += f". It is {error} off the expected {request}"
     elif judged and row.quantity != "loss" and row.worst_error:
-        request = f" of {quantity(row.worst_requested, row.unit)}" if row.worst_requested else ""
+        request = f" (requested: {quantity(row.worst_requested, row.unit)})" if row.worst_requested else ""
         error = quantity(abs(row.worst_error), row.unit)
         sentence += f". The largest error, relative to the limit, is {error}{request}, from {row.worst_link}"
     if row.quantity == "loss" and judged:

@@ -132,7 +132,7 @@ class Sample:
             few = count(self.n_regions, "region")
             cautions.append(f"no interval from {few}; it needs at least {FEWEST_FOR_INTERVAL}")
         elif self.n_regions < FEW:
-            cautions.append(f"with {self.n_regions} regions the interval itself is rough")
+            cautions.append(f"with only {self.n_regions} regions, the interval itself is imprecise")
         return (*cautions, *self.unit_warnings())
 
 

@@ -77,7 +77,7 @@ class Agreement(RowsResult):
     @property
     def sentence(self) -> str:
         off = (self.rows.share - self.rows.claimed).abs()[~self.rows.inside]
-        span = f"{number(off.min())} to {number(off.max())} of the link"
+        span = f"{number(off.min())} to {number(off.max())} of the link's rate"
         rest = [f"The other {count(len(off), 'cell')} differ by {span}."] if len(off) else []
         return " ".join([*(one.sentence for one in self.estimates), *rest])
 

@@ -170,7 +170,8 @@ class Curves(Result):
         if not self.curves:
             return "No factor was varied alone."
         most, least = self.estimates[0], self.estimates[-1]
-        text = f"{count(len(self.curves), 'factor')} varied alone. The largest effect: {most.sentence}"
+        each = "was" if len(self.curves) == 1 else "were each"
+        text = f"{count(len(self.curves), 'factor')} {each} varied alone. The largest effect: {most.sentence}"
         if len(self.curves) > 1:
             text += f" The smallest effect: {least.sentence}"
         spread = f"{number(100 * self.compared.log_spread, 1)} %"

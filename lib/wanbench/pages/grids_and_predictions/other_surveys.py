@@ -139,7 +139,7 @@ def check_predictions(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float
     return CheckedPredictions(
         ratio=Estimate(
             "RTT in another survey over predicted RTT",
-            "In the median, the RTT in another survey is {} times the predicted RTT",
+            "For the median pair, the RTT in the other survey is {} times the predicted RTT",
             *np.exp([log.median(), *log_ends]).tolist(),
             unit="",
             method="median over pairs; percentile interval of a bootstrap over regions",

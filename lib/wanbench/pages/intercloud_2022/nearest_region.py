@@ -93,7 +93,7 @@ def nearest_region(pairs: pd.DataFrame, *, resamples: int = 4_000, seed: int = 0
         ),
         relative=Estimate(
             "throughput to the nearest target over the best",
-            "In the median, throughput to the nearest region is {} of the best",
+            "For the median source, throughput to the nearest region is {} of the best",
             *(float(np.median(relative)), *ends[:, 1]),
             method=f"median over {len(sources)} sources; {METHOD}",
             **common,

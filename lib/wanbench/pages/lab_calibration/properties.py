@@ -118,7 +118,7 @@ def marks(runs: pd.DataFrame, transfers: pd.DataFrame, links: pd.DataFrame) -> V
         sent = matching(transfers, key)
         if _is_on(link_of(links, key).ecn) and len(sent):
             marked, again = int(group.packets_marked.sum()), float(sent.retransmits.sum())
-            row = row_of(key, "ecn", "segments", np.nan, "0 retransmitted, and packets marked", marked)
+            row = row_of(key, "ecn", "segments", np.nan, "none retransmitted, at least one marked", marked)
             row |= judged(0.0, again, np.nan, np.nan, 0.0, f"{count(marked, 'packet')} arrived with the mark")
             rows.append(row if marked else row | {"verdict": OUTSIDE})
     return Verdicts.of(rows)

@@ -85,7 +85,9 @@ class PairChanges(RowsResult):
         expected = FALSE_PER_YEAR[self.measure] * self.rows.steps.sum() / 365
         short = sum(one.too_short for one in self.series.values())
         notes = (
-            [f"about {number(expected, 2)} changes would be found even if nothing changed"] if expected >= 0.5 else []
+            [f"about {number(expected, 2)} changes would be found by chance if nothing had changed"]
+            if expected >= 0.5
+            else []
         )
         if short:
             notes.append(f"{count(short, 'pair')} had too few values to look for changes")

@@ -47,10 +47,10 @@ class Rhythm(RowsResult):
                 texts.append(f"The tests do not show whether the {name} depends on {one}.")
                 continue
             apart = of[(of.low > 1) | (of.high < 1)]
-            low, high = of.loc[of.ratio.idxmin()], of.loc[of.ratio.idxmax()]
+            low, high, at = of.loc[of.ratio.idxmin()], of.loc[of.ratio.idxmax()], "at" if part == "hour" else "on"
             texts.append(
-                f"By {part}, the {name} goes from {_percent(low)} at {low['at']} to {_percent(high)} at {high['at']}; "
-                f"{len(apart)} of {count(len(of), part)} differ from the mean."
+                f"By {part}, the {name} goes from {_percent(low)} {at} {low['at']} to {_percent(high)} {at} "
+                f"{high['at']}; {len(apart)} of {count(len(of), part)} differ from the mean."
             )
         return " ".join(texts)
 

@@ -53,7 +53,7 @@ class AllClaims(RowsResult):
             f"Of {count(len(self.rows), 'claim')} in {count(self.rows.source.nunique(), 'published source')}, "
             f"{sum(own.values())} can be recomputed from the source's own numbers. Of these, {holds} hold, "
             f"{own[ledger.NOT_REPRODUCED]} do not, and {own[ledger.UNDECIDED]} are undecided. "
-            f"{sum(again.values())} claims were measured again, including {both} of the former. Of these "
+            f"{sum(again.values())} claims were measured again, including {both} of the recomputed ones. Of these "
             f"{sum(again.values())}, {holds_again} hold, {again[ledger.NOT_REPRODUCED]} do not, and "
             f"{again[ledger.UNDECIDED]} are undecided. Of the other claims, {', '.join(left)}."
         )

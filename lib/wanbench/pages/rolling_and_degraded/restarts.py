@@ -101,8 +101,8 @@ class Restarts(OverEpisodes):
             parts.append(
                 f"A “{name}” adds {excess} to p99. The p99 of its slowest second is {peak}. In {spikes} of "
                 f"{count(int(own.sum()), 'restart')} some second had a p99 above the undisturbed limit. The time with "
-                f"p99 above that limit is {back}. Without a restart p99 exceeds it in at most "
-                f"{number(100 * (1 - self.limit_level), 0)} % of such periods."
+                f"p99 above that limit is {back}. In at most {number(100 * (1 - self.limit_level), 0)} % of "
+                "undisturbed periods of the same length, p99 also exceeds it."
             )
         return " ".join(parts)
 

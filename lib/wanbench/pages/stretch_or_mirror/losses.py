@@ -19,6 +19,7 @@ import plotly.graph_objects as go
 from wanbench.checks import check_table
 from wanbench.errors import MissingDataError
 from wanbench.figures import theme
+from wanbench.formatting import count
 from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Estimate
 from wanbench.methods.result.means import share_of
@@ -82,20 +83,22 @@ class RegionLosses(OverEpisodes):
         parts = []
         for name, own in self.rows.groupby("setting", sort=False):
             sums, share, outage = own[list(COUNTS)].sum(), self.losing(name), self.of(name, "writes_s")
-            bound = "" if sums.missing else f", so with 95 % confidence in at most {100 * share.high:.0f} % of episodes"
+            some = f"{int(sums.missing):,} of {int(sums.acknowledged):,} acknowledged records in {share.basis}"
+            none = f"none of {int(sums.acknowledged):,} acknowledged records in {count(len(own), 'episode')}"
+            none += f" (with 95 % confidence, fewer than {100 * share.high:.0f} % of episodes lose records)"
             late = f", {int(sums.after_fault):,} of them acknowledged after the fault" if sums.after_fault else ""
+            missed = f"{some}{late}; {int(sums.gone):,} never came back" if sums.missing else none
             text = (
-                f"“{name}”: the surviving clients missed {int(sums.missing):,} of {int(sums.acknowledged):,} "
-                f"acknowledged records in {share.basis}{bound}{late}; {int(sums.gone):,} never came back. "
-                f"Their writes stopped for a median of {outage.formatted_with_interval}. Consumers of the group read "
-                f"{int(sums.reread):,} records again and skipped {int(sums.skipped):,}."
+                f"“{name}”: the surviving clients missed {missed}. Their writes stopped for a median of "
+                f"{outage.formatted_with_interval}. Consumers of the group read {int(sums.reread):,} records again and "
+                f"skipped {int(sums.skipped):,}."
             )
             back = (
-                f" {int(sums.only_second):,} records stood only in the second cluster, and {int(sums.behind):,} were "
+                f" {int(sums.only_second):,} records were only in the second cluster, and {int(sums.behind):,} were "
                 "copied to it behind newer ones."
             )
             returned = (
-                f" Clients that went back to the first cluster missed the former; consumers read "
+                f" Clients that went back to the first cluster missed those records; consumers read "
                 f"{int(sums.back_reread):,} records again there and skipped {int(sums.back_skipped):,}."
             )
             parts.append(text + (back if sums.only_second else "") + (returned if own.went_back.any() else ""))

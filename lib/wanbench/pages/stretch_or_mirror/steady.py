@@ -71,7 +71,7 @@ class Steady(RowsResult):
         ]
         paid = price("gcp", "egress between regions", region="North America")
         sent = {name: self.of(name, "wan_bytes").estimate for name in self.settings}
-        costs = [f"{each * paid.low:.3f} to {each * paid.high:.2f} for “{name}”" for name, each in sent.items()]
+        costs = [f"{each * paid.low:.3f} to {each * paid.high:.2f} USD with “{name}”" for name, each in sent.items()]
         return (
             f"{'; '.join(parts)}. At list prices of {paid.low:g} to {paid.high:g} USD per GB between regions, a GB of "
             f"payload costs {', '.join(costs)}."
