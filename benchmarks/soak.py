@@ -47,9 +47,11 @@ def main() -> int:
     for (what, unit), values in zip(UNITS.items(), used.T, strict=True):
         fit = sm.OLS(values, sm.add_constant(np.arange(len(values)))).fit(cov_type="HAC", cov_kwds={"maxlags": LAGS})
         slope, (low, high) = fit.params[1], fit.conf_int()[1]
-        grows |= low > 1e-9
+        if np.ptp(values) == 0:  # all are equal: what the fit finds is rounding
+            slope = low = high = 0.0
+        grows |= low > 0
         print(f"{what}: {slope:.3g} {unit} per survey, 95 % interval {low:.3g} to {high:.3g}, n = {len(values)}")
-        bound = f"interval contains 0; it is {low:.3g} to {high:.3g}, n = {len(values)}"
+        bound = f"0 within the 95 % interval, which is {low:.3g} to {high:.3g} (n = {len(values)})"
         record(f"growth of {what} per survey", slope, unit, bound=bound)
     return int(grows)
 

@@ -40,6 +40,7 @@ seed = 1  # the only thing that varies
 slope_ms = 2.0  # of the line
 mode = "good"  # what the page does"""
 WORK = """\
+import multiprocessing
 import os
 import time
 from itertools import pairwise
@@ -55,7 +56,7 @@ while Path(f"../hold-{seed}").exists():
 if mode == "fail" and not Path("../mended").exists():
     raise ValueError("no such mode")
 if mode == "kill" and not Path("../mended").exists():
-    os.kill(os.getppid(), 9)
+    os.kill(multiprocessing.parent_process().pid, 9)
     time.sleep(60)"""
 FOUND = """\
 rtt = seed * slope_ms
@@ -93,6 +94,7 @@ def top(tmp_path, monkeypatch):
     (made / "data").mkdir()
     for name in ("published", "samples", "validity"):
         (made / "data" / name).symlink_to(DATA / name)
+    monkeypatch.setenv("PYTHONHASHSEED", "0")
     forkserver.ensure_running()  # in a folder that stays, with all that it starts
     monkeypatch.chdir(made)
     return made

@@ -11,7 +11,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
-import multiprocessing
 import os
 import platform
 import re
@@ -36,6 +35,7 @@ from wanbench.folders import scratch_folder
 from wanbench.formatting import count
 
 from .batch_page import tidy, write_batch_page
+from .forks import fork, settle, starter
 from .parameters import file_hashes
 from .site import Job, Site, library_hash, publish_page, sources_hash
 
@@ -46,9 +46,6 @@ SAYS_S = 10.0  # A measuring job's last line is repeated at most this often.
 GRACE_S = 10.0  # A notebook that analyses gets this time to stop; one that measures gets what its lab needs.
 FAILURES = 3  # A job that failed this often is run again only if asked for: the next failure would look the same.
 NAME_CHARACTERS = 120  # Longest name of a job; file systems allow 255 bytes.
-# Processes of jobs are forked from one that has imported what they need, which would take a second for each.
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload([f"{__package__}.batch_server"])
 SESSION = "session"
 STATES = ("done", "kept", "running", "failed", "queued")
 
@@ -172,9 +169,7 @@ def run_job(job: BatchJob, environment: Mapping[str, str]) -> State:
             raise WanbenchError(f"worker {platform.node()} sees no {path}: {why}.")
     if not job.is_wanted():
         return State()
-    multiprocessing.current_process().daemon = False  # a worker of Dask may start processes
-    child = PROCESSES.Process(target=_make, args=[job, {**os.environ, **environment}])
-    child.start()
+    child = fork(_make, job, {**os.environ, **environment})
     child.join()
     if (state := job.state()).state in ("done", "failed"):
         return state
@@ -183,14 +178,9 @@ def run_job(job: BatchJob, environment: Mapping[str, str]) -> State:
 
 def _make(job: BatchJob, environment: Mapping[str, str]) -> None:
     """Make the page of a job in this process; stop when its command no longer runs the batch, or is gone."""
-    os.setsid()  # Ctrl-C reaches the command, which then ends the batch
-    os.chdir(job.root)
-    os.environ.clear()
-    os.environ.update(environment)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background has it ignored
     with open(job.path / "log.txt", "ab") as log:
-        os.dup2(log.fileno(), 1)
-        os.dup2(log.fileno(), 2)
+        settle(job.root, environment, log.fileno(), log.fileno())
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background has it ignored
     threading.Thread(target=_stop_when_unwanted, args=[job], daemon=True).start()
     # an earlier process of the job may still be stopping
     with suppress(KeyboardInterrupt), _locked(job.path / ".lock"):
@@ -204,7 +194,7 @@ def _make(job: BatchJob, environment: Mapping[str, str]) -> None:
 
 
 def _stop_when_unwanted(job: BatchJob) -> None:
-    command = multiprocessing.parent_process()
+    command = starter()
     try:
         while command.is_alive() and job.is_wanted():
             command.join(ASK_S if job.to else POLL_S)

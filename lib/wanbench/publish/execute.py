@@ -24,6 +24,7 @@ from traitlets.config import Config
 from wanbench.errors import WanbenchError
 from wanbench.folders import FINDINGS_VARIABLE
 
+from .forks import PROVISIONER
 from .notebooks import LEFT_OUT, leave_out, optional_section, read_notebook, tags
 from .parameters import check_parameters, declared_parameters
 
@@ -41,6 +42,12 @@ class Client(PapermillNotebookClient):
     """
 
     interrupted = 0
+
+    def create_kernel_manager(self):
+        """Return a kernel manager that starts its kernel by a fork."""
+        manager = super().create_kernel_manager()
+        manager.kernel_spec.metadata["kernel_provisioner"] = {"provisioner_name": PROVISIONER}
+        return manager
 
     def papermill_execute_cells(self):
         """Run the cells until the last one, or until Ctrl-C."""

@@ -1,0 +1,116 @@
+"""Fork the kernels of notebooks, and jobs of a batch, from a process that has imported what they need."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from importlib.metadata import EntryPoint
+from multiprocessing import forkserver
+from multiprocessing.process import BaseProcess
+from multiprocessing.reduction import DupFd
+from pathlib import Path
+
+import numpy as np
+from jupyter_client.provisioning.factory import KernelProvisionerFactory
+from jupyter_client.provisioning.local_provisioner import LocalProvisioner
+
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload([f"{__package__}.preloaded"])  # to import it takes each process two seconds
+LOCK = threading.Lock()
+SEED = "PYTHONHASHSEED"
+PROVISIONER = "wanbench"  # the name that a kernel's specification gives, for jupyter_client
+KernelProvisionerFactory.provisioners[PROVISIONER] = EntryPoint(PROVISIONER, f"{__name__}:Forks", "")
+
+
+def fork(target: Callable, *arguments) -> BaseProcess:
+    """Start a process that calls `target`, in a session of its own."""
+    multiprocessing.current_process().daemon = False  # a worker of Dask may start processes
+    process = PROCESSES.Process(target=_run, args=[target, arguments])
+    with LOCK:
+        before = os.environ.get(SEED)
+        os.environ[SEED] = "0"  # that of kernels; a process reads it when it starts
+        try:
+            process.start()
+        finally:
+            os.environ.pop(SEED) if before is None else os.environ.update({SEED: before})
+    return process
+
+
+def _run(target: Callable, arguments) -> None:
+    os.setsid()  # Ctrl-C reaches the command, which passes it on
+    forkserver._forkserver.ensure_running = lambda: None  # the one that runs already forks for this process, too
+    random.seed()
+    np.random.seed()
+    target(*arguments)
+
+
+def starter() -> BaseProcess:
+    """Return the process that called `fork` for this one."""
+    found = multiprocessing.parent_process()
+    assert found
+    return found
+
+
+def settle(folder: str | Path, environment: Mapping[str, str], out: int, err: int) -> None:
+    """Give this process a working directory, environment variables, and files for its output."""
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.dup2(out, 1)
+    os.dup2(err, 2)
+
+
+class Forks(LocalProvisioner):
+    """Start kernels by forks."""
+
+    async def launch_kernel(self, cmd, **options):
+        """Start an IPython kernel with the arguments of its command; start another kernel as jupyter_client does."""
+        if "ipykernel_launcher" not in cmd:
+            return await super().launch_kernel(cmd, **options)
+        arguments = cmd[cmd.index("ipykernel_launcher") + 1 :]
+        self.process = Kernel(arguments, options.get("cwd") or os.getcwd(), options["env"])
+        self.pid = self.pgid = self.process.pid
+        return self.connection_info
+
+
+class Kernel:
+    """The process of a kernel, with the members of subprocess.Popen that jupyter_client uses."""
+
+    stdin = stdout = stderr = None
+
+    def __init__(self, arguments: list[str], folder: str, environment: Mapping[str, str]):
+        self.process = fork(_serve, arguments, str(folder), dict(environment), Output())
+        self.pid = pid = self.process.pid or 0  # it has started
+        self.send_signal = lambda number: os.kill(pid, number)
+        self.kill, self.terminate = self.process.kill, self.process.terminate
+
+    def poll(self) -> int | None:
+        """Return the exit status, or None if the kernel runs."""
+        return self.process.exitcode
+
+    def wait(self) -> int | None:
+        """Wait for the end, and return the exit status."""
+        self.process.join()
+        return self.process.exitcode
+
+
+class Output:
+    """The files of standard output and standard error, which can be sent to a process."""
+
+    def __reduce__(self):
+        """Send duplicates."""
+        return list, ([DupFd(1), DupFd(2)],)
+
+
+def _serve(arguments: list[str], folder: str, environment: Mapping[str, str], output) -> None:
+    settle(folder, environment, *(one.detach() for one in output))
+    command = starter()
+    threading.Thread(target=lambda: (command.join(), os._exit(1)), daemon=True).start()
+    sys.argv = ["ipykernel_launcher", *arguments, f"--IPKernelApp.parent_handle={os.getppid()}"]
+    from ipykernel import kernelapp
+
+    kernelapp.launch_new_instance()

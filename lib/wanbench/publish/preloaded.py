@@ -1,0 +1,19 @@
+"""Import what kernels and the processes of a batch's jobs need, in the process from which they are forked."""
+
+import os
+import sys
+
+sys.modules.setdefault("rfc3987_syntax", None)  # jsonschema would build its unused grammar for a second
+os.environ["PLOTLY_RENDERER"] = "plotly_mimetype"  # which plotly reads when it is imported
+import ipykernel.ipkernel  # noqa: E402
+import ipykernel.kernelapp  # noqa: E402, F401
+
+import wanbench.methods  # noqa: E402
+import wanbench.read.importers  # noqa: E402
+import wanbench.read.ingest  # noqa: E402, F401
+
+from .batch_bucket import FarJob  # noqa: E402, F401
+from .site import library_hash  # noqa: E402
+
+library_hash(strict=False)  # of what is imported here, also if files change before a job starts
+os.chdir("/")  # the folder in which the command was started can be removed
