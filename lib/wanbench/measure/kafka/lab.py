@@ -22,8 +22,8 @@ class KafkaLab(Lab):
     """
     A lab with a cluster of its own, a mirrored pair of clusters, external clusters, or several of these.
 
-    A host's `cluster` is the lab's own cluster. Without one, it is the external cluster or the mirrored pair, if there is
-    exactly one of these.
+    A host's `cluster` is the lab's own cluster. Without one, it is the external cluster or the mirrored pair, if there
+    is exactly one of these.
 
     Parameters
     ----------

@@ -261,6 +261,7 @@ def _noisy(audit: Audit, repeats: tuple[Repeats, Repeats]) -> None:
         "noisy",
         True if max(shares) >= NOISY_SHARE else None,
         f"Holds if, for at least {percent(NOISY_SHARE)} of the pairs tested twice, the two tests differ by a factor of "
-        f"{NOISY_FACTOR:g} or more, in RTT or in throughput: {rtt} do in RTT and {throughput} in throughput. Two tests of a pair cannot rule out noise at other times. "
+        f"{NOISY_FACTOR:g} or more, in RTT or in throughput: {rtt} do in RTT and {throughput} in throughput. "
+        "Two tests of a pair cannot rule out noise at other times. "
         f"{repeats[0].factor.sentence} {repeats[1].factor.sentence}",
     )

@@ -77,7 +77,8 @@ class Comparison(Result):
             limit = "at least " if any(each.at_least for each in others) else ""
             parts.append(
                 f"{len(others)} other settings lost no record. With these, the median time without any "
-                f"write was {low.estimate:.1f} to {limit}{high.estimate:.1f} s, by setting, and the longest outage of a partition was {self._longest(names)}."
+                f"write was {low.estimate:.1f} to {limit}{high.estimate:.1f} s, by setting, "
+                f"and the longest outage of a partition was {self._longest(names)}."
             )
         return " ".join(parts)
 
