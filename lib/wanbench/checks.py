@@ -158,10 +158,12 @@ def _range(low: float, high: float, above: bool) -> str:
 
 def check_injected() -> None:
     """
-    Check that the notebook in this kernel declares every parameter that papermill was given; papermill only warns.
+    Check that the notebook in this kernel declares every parameter that papermill was given.
+    Papermill itself only warns about an undeclared one.
 
     Papermill inserts the given values as a cell, which begins with "# Parameters", after the notebook's own cell of
-    parameters. Nothing is checked unless the notebook's cell is its first code cell and holds only assignments.
+    parameters. Nothing is checked unless the notebook's own cell of parameters is its first code cell and holds
+    only assignments.
     """
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     cells = shell.user_ns.get("In", ())[1:3] if shell else ()

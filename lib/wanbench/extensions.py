@@ -1,4 +1,4 @@
-"""Extension points: objects that other installed packages add to wanbench by entry points."""
+"""Extension points: objects that other installed packages add to wanbench through entry points."""
 
 from collections.abc import Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points

@@ -262,7 +262,10 @@ def _luminance(rgb: tuple[int, ...]) -> float:
 
 
 def recoloured(value, key: str = ""):
-    """Return a part of a figure in Plotly's JSON with all colours for a dark background; colour scales stay."""
+    """
+    Return a part of a figure (Plotly's JSON) with its colours adapted to a dark background; colour scales are left
+    unchanged.
+    """
     if isinstance(value, dict):
         return {name: one if name == "colorscale" else recoloured(one, name) for name, one in value.items()}
     if isinstance(value, (list, tuple)):

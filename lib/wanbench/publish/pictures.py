@@ -1,7 +1,8 @@
 """
 Draw figures as SVG, PNG and PDF files, for a page or on their own, or write them as a snippet of HTML.
 
-Kaleido draws the figures of a whole site with one browser, which also converts the framed drawings.
+Kaleido draws every figure of a site as SVG, all with one browser. Each drawing is framed with its source line; the same
+browser then converts it to PNG or PDF.
 """
 
 import asyncio

@@ -44,8 +44,8 @@ class ConcurrentSession(Session):
     """
     A session that runs in a thread during a load (`in_background`), or for a while without a load (`run`).
 
-    `sending` returns True once the load sends, or False if it never will. A subclass defines `_begin`, `_follow`,
-    `_end` and `_document`.
+    `sending` waits until the load sends and returns True, or returns False if it never will. A subclass defines
+    `_document`, and overrides `_begin`, `_follow` and `_end` as needed.
     """
 
     file = "session"

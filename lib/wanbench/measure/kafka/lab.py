@@ -22,7 +22,8 @@ class KafkaLab(Lab):
     """
     A lab with a cluster of its own, a mirrored pair of clusters, external clusters, or several of these.
 
-    A host's `cluster` is the lab's own cluster; if the lab has none, it is the only external cluster.
+    A host's `cluster` is the lab's own cluster. Without one, it is the external cluster or the mirrored pair, if there
+    is exactly one of these.
 
     Parameters
     ----------
@@ -31,7 +32,7 @@ class KafkaLab(Lab):
     brokers : sequence of str
         The region of each broker of the lab's own cluster, in order. If it is empty, the lab has no cluster of its own.
     external : mapping, optional
-        Parameters of `wanbench.measure.kafka.ExternalCluster` for each external cluster's name.
+        For each external cluster's name, the parameters of `wanbench.measure.kafka.ExternalCluster`.
     mirrored : mapping, optional
         Parameters of `wanbench.measure.kafka.Mirrored`, for a pair of clusters that is reached by the name "mirrored".
         It uses the hosts after those of the lab's own cluster.

@@ -77,7 +77,7 @@ class SupervisorProcess:
             raise
 
     def ask(self, verb: str, **arguments):
-        """Send a request and return its result; a LabError contains the supervisor's last output."""
+        """Send a request and return its result; if it fails, raise LabError with the supervisor's last output."""
         try:
             return self.client.ask(verb, **arguments)
         except LabError as error:

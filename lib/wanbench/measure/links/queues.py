@@ -27,7 +27,7 @@ class Waiting:
     first: int = 0
 
     def bytes_of(self, count: int) -> int:
-        """Return the bytes on the wire of the next `count` segments."""
+        """Return how many bytes the next `count` segments take on the wire."""
         full_bytes = self.header_bytes + self.segment_bytes
         is_last = self.first + count == self.segments
         return self.size - self.first * full_bytes if is_last else count * full_bytes

@@ -55,7 +55,7 @@ class Factor:
         return bool(self.levels)
 
     def code(self, values) -> np.ndarray:
-        """Return the codes of values of the factor."""
+        """Return the numbers that code these values of the factor."""
         if self.is_contrast:
             return np.where(pd.Series(values).astype(object).to_numpy() == self.levels[1], 0.5, -0.5)
         return np.log(np.asarray(values, dtype=float)) - self.middle

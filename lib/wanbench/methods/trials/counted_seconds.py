@@ -30,7 +30,7 @@ MIN_SECONDS = 2  # A single whole second gives no reliable rate: batches may arr
 @dataclass(frozen=True)
 class CountedSeconds:
     """
-    The counted seconds of a trial: whole seconds of Unix time from `start_s` on and before `end_s`.
+    The counted seconds of a trial: whole seconds of Unix time from `start_s` (included) to `end_s` (not included).
 
     rule: How they were chosen.
     fault: Why no second counts; "" if some do.

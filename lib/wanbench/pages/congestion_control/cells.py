@@ -179,7 +179,7 @@ def by_path(transfers: pd.DataFrame, *, loss: float, rtt_ms: float) -> Cells:
     """
     Summarise transfers, as `transfer_rows` returns them, by congestion control and path.
 
-    `loss` and `rtt_ms` select the path for which the ratio of BBR to CUBIC is stated, and `loss` that of the slopes.
+    The ratio of BBR to CUBIC is stated for `loss` and `rtt_ms`; the slopes are stated for `loss`, over all RTTs.
     """
     check_choice("loss", loss, transfers.loss.unique())
     check_choice("rtt_ms", rtt_ms, transfers.rtt_ms.unique())

@@ -238,9 +238,9 @@ def _ceilings(audit: Audit, tests: pd.DataFrame) -> None:
         "ceilings",
         len(capped) > 0 and capped_km < all_km,
         f"{count(len(capped), 'test')} of {len(within):,} within Google Cloud reach {percent(NEAR_CEILING)} of the "
-        f"{quantity(limit_bps, 'bit/s')} that an e2-small may send, none more than "
-        f"{quantity(within.throughput_bps.max(), 'bit/s')}; their median distance is {number(capped_km, 0)} km, "
-        f"against {number(all_km, 0)} km for all.",
+        f"{quantity(limit_bps, 'bit/s')} that an e2-small may send, and no test exceeds "
+        f"{quantity(within.throughput_bps.max(), 'bit/s')}. The median distance of these tests is "
+        f"{number(capped_km, 0)} km, against {number(all_km, 0)} km for all tests within Google Cloud.",
     )
     r = [
         float(np.corrcoef(rows.distance_catalogue_km, np.log10(rows.throughput_bps))[0, 1])
@@ -260,7 +260,8 @@ def _noisy(audit: Audit, repeats: tuple[Repeats, Repeats]) -> None:
     audit.judge(
         "noisy",
         True if max(shares) >= NOISY_SHARE else None,
-        f"Holds if a tenth of the pairs that were tested twice differ by a factor of {NOISY_FACTOR:g}: {rtt} of them "
-        f"do in RTT and {throughput} in throughput. Two tests of a pair cannot rule out noise at other times. "
+        f"Holds if, for at least {percent(NOISY_SHARE)} of the pairs tested twice, the two tests differ by a factor of "
+        f"{NOISY_FACTOR:g} or more, in RTT or in throughput: {rtt} do in RTT and {throughput} in throughput. "
+        "Two tests of a pair cannot rule out noise at other times. "
         f"{repeats[0].factor.sentence} {repeats[1].factor.sentence}",
     )

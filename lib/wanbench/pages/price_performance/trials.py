@@ -225,5 +225,5 @@ def _processors(rates: TrialRates, tables, brokers: int) -> pd.DataFrame:
 
 
 def quotas_of(broker_sizes: str, brokers: int) -> list[float | None]:
-    """Return each broker's quota in processors, or None."""
+    """Return each broker's quota in processors, None for one without; `broker_sizes` is a cell of table trials."""
     return [None if size is None else size.get("processors") for size in each_size(broker_sizes, brokers)]

@@ -76,9 +76,9 @@ class Comparison(Result):
             low, high = (end(others, key=lambda each: each.estimate) for end in (min, max))
             limit = "at least " if any(each.at_least for each in others) else ""
             parts.append(
-                f"{len(others)} other settings lost no record. With these, all writes stopped for "
-                f"{low.estimate:.1f} to "
-                f"{limit}{high.estimate:.1f} s, and the longest outage of a partition was {self._longest(names)}."
+                f"{len(others)} other settings lost no record. With these, the median time without any "
+                f"write was {low.estimate:.1f} to {limit}{high.estimate:.1f} s, by setting, "
+                f"and the longest outage of a partition was {self._longest(names)}."
             )
         return " ".join(parts)
 

@@ -76,10 +76,10 @@ class Detected(Result):
 
 def detection(tables: Mapping[str, pd.DataFrame]) -> Detected:
     """
-    Evaluate the detector of a run, from tables detection_runs, detections, detection_latencies and broker_actions.
+    Evaluate the detector of every row of detection_runs, from tables detections, detection_latencies, broker_actions.
 
-    Time counts as undisturbed once the baseline is learned, outside actions, the recovery from them, and demotions. If
-    false alarms of one broker come in groups, the interval of their rate is too narrow.
+    Time counts as undisturbed after the baseline has been learned and before the first demotion, except during actions
+    and the recovery from them. If false alarms of one broker come in groups, the interval of their rate is too narrow.
     """
     runs = check_table("detection_runs", tables)
     actions = tables.get("broker_actions", pd.DataFrame(columns=[*KEY, "kind", "began_at_s", "in_force_at_s"]))

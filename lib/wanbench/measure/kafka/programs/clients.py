@@ -323,7 +323,10 @@ class Paced:
         self.stopped = True
 
     def warm_up(self) -> int:
-        """Get one record acknowledged by every partition; return the number of partitions that did not acknowledge."""
+        """
+        Send a warm-up record to every partition, again and again until it is acknowledged; return how many were not
+        acknowledged in time.
+        """
         value = record(WARM_UP, 0, 0, 0, self.body)
         return warm_up(
             range(self.n_partitions),

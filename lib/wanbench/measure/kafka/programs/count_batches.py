@@ -53,7 +53,7 @@ def count(folder: Path, topics: Sequence[str]) -> dict:
 
 
 def segments(folder: Path, topics: Sequence[str]) -> Iterator[tuple[str, int, Path]]:
-    """Yield the topic, partition and path of each log segment, in order."""
+    """Yield topic, partition and path of each log segment, sorted by path; raise LogError without a folder."""
     if not folder.is_dir():
         raise LogError(f"{folder} does not exist.")
     wanted = set(topics)

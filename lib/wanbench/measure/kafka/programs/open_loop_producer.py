@@ -155,8 +155,8 @@ class Process:
 
     def warm_up(self) -> int:
         """
-        Get a warm-up record of each producer acknowledged by every partition; return how many records were not
-        acknowledged.
+        Send a warm-up record from each producer to every partition, again and again until it is acknowledged; return
+        how many were not acknowledged in time.
         """
         value = HEAD.pack(WARM_UP, self.number, 0, 0, 0) + self.bodies[0]
 

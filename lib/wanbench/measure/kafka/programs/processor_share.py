@@ -6,16 +6,17 @@ the process id; when it changes, the new process is slowed instead.
 
 The program uses the first of these methods that the kernel allows, and names it in its only line of output:
 
-- "cgroup v1": a new group below the process's own, with cpu.cfs_quota_us for each period of 100 ms;
-- "cgroup v2": such a group with cpu.max, if the root group delegates the controller "cpu";
+- "cgroup v1": a new group below the process's own, or else below the root group, with cpu.cfs_quota_us for each period
+  of 100 ms;
+- "cgroup v2": such a group with cpu.max, below whichever of these delegates the controller "cpu";
 - "duty cycles", for less than 1 processor: SIGSTOP and SIGCONT in periods of 100 ms. The process then stops for part of
 each period even if it is idle, so latencies grow more than under a quota.
 
 If the process's threads run on several processors, they exhaust a quota sooner, and all wait for the next period.
 
-On SIGTERM, or once the file `--stop-file` exists, the program undoes everything. It also writes the path of the group's
-folder to the file processor-groups next to itself, so that the lab can delete the group if the program is killed
-(SIGKILL).
+On SIGTERM, or once the file `--stop-file` exists, the program undoes everything. At its start it appends the path of
+the group's folder to the file processor-groups next to itself, so that the lab can delete the group if the program is
+killed (SIGKILL).
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ _JAVA_DEFAULTS = {"acks": "all", "linger_ms": 0, "batch_bytes": 16_384, "compres
 """Defaults of the Java producer up to Kafka 3.9; the benchmark uses Kafka 3.6."""
 _OVERRULED = {"bootstrap.servers", "group.id", "key.serializer", "value.serializer"}
 _OVERRULED |= {"key.deserializer", "value.deserializer"}
-"""Settings that the lab (the address) or the benchmark sets, whatever the driver has."""
+"""Settings whose values in the driver are ignored: the lab sets the address, the benchmark all others."""
 
 
 class Lost(NamedTuple):

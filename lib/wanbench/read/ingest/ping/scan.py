@@ -46,7 +46,7 @@ LINE_END = np.uint64(int.from_bytes(b" ms\n", "little") << 32)
 
 class Kind(NamedTuple):
     """
-    A kind of plain lines, described by their constant parts.
+    A kind of plain line, described by its constant parts.
 
     `seconds` and `decimals` are the numbers of digits of the time stamp (0 without one), `before` is the text from the
     stamp's last digit to the sequence, and `between` the text from the sequence to the round-trip time ("" if the line
