@@ -14,7 +14,6 @@ from wanbench.measure.experiments import (
     Experiment,
     ExperimentError,
     KafkaLoad,
-    KafkaOpenLoop,
     KafkaTrial,
 )
 from wanbench.measure.experiments.base import cluster_of, links_of
@@ -22,7 +21,7 @@ from wanbench.measure.plan import make_plan
 from wanbench.pages.congestion_control.design import CompetingFlows
 from wanbench.pages.lab_calibration.design import Cut, Shorten
 from wanbench.pages.rolling_and_degraded.design import Detection
-from wanbench.pages.tail_latency.design import KafkaRateSearch, OpenMessaging
+from wanbench.pages.tail_latency.design import OpenMessaging
 
 PAIR = ("aws:eu-west-1", "gcp:us-east1")
 NO_EXPERIMENTS = (Experiment, ConcurrentExperiment, ExperimentError, BrokerAction)
@@ -38,12 +37,9 @@ NEEDED = {
             "payloadFile": "payload/a",
         },
     },
-    "KafkaRateSearch": {
-        "load": KafkaOpenLoop(1), "objective_ms": 50, "lowest_records_per_s": 100, "highest_records_per_s": 900,
-    },
 }  # fmt: skip
 KINDS = [kind for name in experiments.__all__ if (kind := getattr(experiments, name)) not in NO_EXPERIMENTS]
-KINDS += [Cut, Shorten, Detection, KafkaRateSearch, OpenMessaging]
+KINDS += [Cut, Shorten, Detection, OpenMessaging]
 
 
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)

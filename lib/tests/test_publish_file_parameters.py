@@ -8,6 +8,7 @@ from example_site import make_checkout, notebook
 
 from wanbench import cli
 from wanbench.errors import ParameterError
+from wanbench.publish import jobs as jobs_of
 from wanbench.publish.execute import execute
 from wanbench.publish.parameters import file_hashes, resolve_paths
 from wanbench.publish.site import sources_hash
@@ -89,6 +90,7 @@ def test_a_page_is_out_of_date_once_a_file_has_changed(places):
 def test_the_command_line_finds_the_file_where_it_is_typed(places, monkeypatch, capsys):
     _, here, top = places
     monkeypatch.setattr(cli, "root", lambda: top)
+    monkeypatch.setattr(jobs_of, "root", lambda: top)
     monkeypatch.chdir(here / "loads")
     asked = []
     monkeypatch.setattr(cli, "_publish", lambda jobs, *_, **__: asked.extend(jobs) or 0)

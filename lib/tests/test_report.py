@@ -111,7 +111,7 @@ def test_the_answer_from_emulated_links_names_their_settings(site):
     found = [json.loads(path.read_text()) for path in (site[0] / "data" / "findings").glob("02-*/*.json")]
     (answer,) = [each["sentence"] for each in found if each["answer"]]
     assert answer.startswith("On an emulated network") and "not on real clouds" in answer
-    assert "50 Mbit/s links, 256 KiB buffers, delays of 1.5 times light in fibre" in answer
+    assert "50 Mbit/s links, 256 KiB buffers, delays 1.5 times those of light in fibre" in answer
 
 
 def test_the_cheapest_of_emulated_sizes_is_said_with_how_they_are_priced(site):

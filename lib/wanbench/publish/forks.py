@@ -6,10 +6,11 @@ import multiprocessing
 import os
 import random
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint
-from multiprocessing import forkserver
+from multiprocessing import forkserver, util
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import DupFd
 from pathlib import Path
@@ -22,6 +23,7 @@ PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload([f"{__package__}.preloaded"])  # to import it takes each process two seconds
 LOCK = threading.Lock()
 SEED = "PYTHONHASHSEED"
+FOLDER = "WANBENCH_FORK_SERVER"  # names the folder of the server's socket, which the server removes at its end
 PROVISIONER = "wanbench"  # the name that a kernel's specification gives, for jupyter_client
 KernelProvisionerFactory.provisioners[PROVISIONER] = EntryPoint(PROVISIONER, f"{__name__}:Forks", "")
 
@@ -32,12 +34,24 @@ def fork(target: Callable, *arguments) -> BaseProcess:
     process = PROCESSES.Process(target=_run, args=[target, arguments])
     with LOCK:
         before = os.environ.get(SEED)
-        os.environ[SEED] = "0"  # that of kernels; a process reads it when it starts
+        os.environ |= {SEED: "0", FOLDER: _folder()}  # the seed of kernels; a process reads it when it starts
         try:
             process.start()
         finally:
+            del os.environ[FOLDER]
             os.environ.pop(SEED) if before is None else os.environ.update({SEED: before})
     return process
+
+
+def _folder() -> str:
+    """Make the folder of the server's socket, or return the one made before."""
+    before = tempfile.tempdir
+    if len(os.fsencode(tempfile.gettempdir())) > 60:  # the socket's path, 37 bytes longer, may have 107
+        tempfile.tempdir = "/tmp"
+    try:
+        return util.get_temp_dir()
+    finally:
+        tempfile.tempdir = before
 
 
 def _run(target: Callable, arguments) -> None:

@@ -1,8 +1,13 @@
 """Import what kernels and the processes of a batch's jobs need, in the process from which they are forked."""
 
+import atexit
 import os
+import shutil
 import sys
 
+folder, server = os.environ.pop("WANBENCH_FORK_SERVER", None), os.getpid()
+if folder:  # which a command that is killed cannot remove
+    atexit.register(lambda: os.getpid() == server and shutil.rmtree(folder, ignore_errors=True))
 sys.modules.setdefault("rfc3987_syntax", None)  # jsonschema would build its unused grammar for a second
 os.environ["PLOTLY_RENDERER"] = "plotly_mimetype"  # which plotly reads when it is imported
 import ipykernel.ipkernel  # noqa: E402

@@ -62,7 +62,7 @@ def library_hash(strict: bool) -> str:
     """Return a hash of the library and of the installed packages; `strict` as for `sources_hash`."""
     hashed = hashlib.sha256()
     for path in sorted(PACKAGE.rglob("*")):
-        if path.is_file() and path.suffix != ".pyc":
+        if "__pycache__" not in path.parts and path.is_file():
             hashed.update(f"{path.relative_to(PACKAGE)} {path.stat().st_size}\n".encode())
             hashed.update(path.read_bytes())
     installed = sorted(f"{one.name} {one.version}" for one in distributions())
