@@ -40,7 +40,7 @@ def test_every_claim_is_tried_or_says_why_not():
         ("similar-ebs", NOT, "1.40 times"),
         ("more-produced", NOT, "0.91 times"),
         ("other-bottlenecks", UNKNOWN, "ahead of the slowest of the three: m5."),
-        ("saturated", UNKNOWN, "when m5a is full, m7g writes 38.6 %"),
+        ("saturated", UNKNOWN, "when m5a is saturated, m7g writes 38.6 %"),
         ("bottleneck", NOT, "m6a 833, m6g 594, m5a 360, m5 594"),
         ("iowait-network", NOT, "m6i 12,500, m6a 12,500"),
         ("leader", OWN, "m7g, then m6i with 6.9 % more"),

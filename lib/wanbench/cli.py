@@ -289,7 +289,7 @@ def _batch_name(entries: list) -> str:
 
 
 def campaign_command(arguments: argparse.Namespace) -> int:
-    """Run `wanbench campaign`: measure one repetition as a new run, unless less than half a period has passed."""
+    """Run `wanbench campaign`: measure a repetition, unless the last one began less than half a period ago."""
     from .measure.campaign.schedule import read_schedule
     from .publish.jobs import Job, declared, located
     from .publish.notebooks import find_notebook

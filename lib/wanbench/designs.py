@@ -82,7 +82,8 @@ def interleaved(settings: Sequence[str], blocks: int, *, seed: int = 0) -> pd.Da
     Plan runs that alternate between settings: one row per run, with `order` (from 1), `block` (from 1) and `setting`.
 
     A block holds the settings in some order and then in reverse order (A B B A), so linear drift affects all settings
-    equally. Every second block mirrors the block before (B A A B), so quadratic drift does, too. The order is drawn
+    equally. Every second block starts from the reverse order (B A A B), so with two settings and an even number of
+    blocks quadratic drift does, too. The order is drawn
     again, from `seed`, for every two blocks. Raise ParameterError for fewer than two settings, a repeated setting, or
     fewer than one block.
 

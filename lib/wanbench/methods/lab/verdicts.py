@@ -233,7 +233,7 @@ def link_of(links: pd.DataFrame, key: tuple[str, str, str]):
 
 
 def link_both_ways(links: pd.DataFrame, key: tuple[str, str, str]):
-    """Return the links of both directions, or None if one is missing."""
+    """Return the links of a run in both directions (`key`: run, start, end), or None if one is missing."""
     run_id, start, end = key
     pair = [link_of(links, way) for way in (key, (run_id, end, start))]
     return None if None in pair else pair
@@ -250,7 +250,10 @@ def by_sender(transfers: pd.DataFrame) -> pd.DataFrame:
 
 
 def require_order(echoes: pd.DataFrame, what: str) -> None:
-    """Raise MissingDataError if the echoes were thinned to counts, and so have no order; `what` needs it."""
+    """
+    Raise MissingDataError if the echoes were thinned to counts, and so have no order; `what` names the result that
+    needs it.
+    """
     thinned = echoes.run_id[echoes.sequence.isna()]
     if len(thinned):
         raise MissingDataError(f"{what} needs the order of echoes, but run {thinned.iloc[0]} was thinned to counts.")

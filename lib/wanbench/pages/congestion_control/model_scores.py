@@ -27,9 +27,9 @@ MODELS = {
 }
 """
 Models by name. Each gives a throughput in bit/s, which is then multiplied by a fitted factor and limited to the
-capacity: a window that is the same at all RTTs, here 100 ms times the rate; Mathis et al. 1997 with the constant of
-Ott, Kemperman & Mathis 1996; Padhye et al. 1998, eq. 32; RFC 9438, section 5; and a sender paced at the link's rate
-that a loss does not slow down (Cardwell et al. 2016).
+capacity. "window": the same window at all RTTs, here 100 ms times the rate. "Mathis": Mathis et al. 1997, with the
+constant of Ott, Kemperman & Mathis 1996. "PFTK": Padhye et al. 1998, eq. 32. "CUBIC": RFC 9438, section 5. "BBR's
+pacing": a sender that is paced at the link's rate and does not slow down after a loss (Cardwell et al. 2016).
 """
 METHOD = (
     "one factor per model and congestion control, which minimises the mean absolute error of log throughput on the "

@@ -82,11 +82,11 @@ def against_baseline(
     frame: One row per trial. Rows without a positive `response` are left out, with a caution.
     baseline: The value of column `by` with which all others are compared.
     block: The column of blocks, such as replicates; effects that the trials of a block share are removed.
-    restart: A column that is equal for settings measured without a restart of the brokers between them. Ratios across
-        restarts get a caution. They need none if no two settings share a restart: the pooled scatter then includes
-        restarts.
+    restart: A column that is equal for settings measured without a restart of the brokers between them. A ratio of
+        settings with different values gets a caution, as the pooled scatter may lack the effect of restarts. If all
+        values differ, each trial has a restart of its own, so the scatter includes it, and there is no caution.
 
-    Raises ParameterError: the baseline or every other setting has no trial left, or blocks share no setting.
+    Raises ParameterError: the baseline or every other setting has no trial left, or no settings link some blocks.
 
     >>> frame = pd.DataFrame({"setting": list("aaabbb"), "rate": [9.0, 10.0, 11.0, 19.0, 20.0, 21.0]})
     >>> result = against_baseline(frame, "rate", "a")

@@ -87,7 +87,9 @@ class Scalability(Result):
         at, top = self.peak_producers, self.peak
         if isinf(at.estimate):
             level = f" and levels off at {top.formatted}" if isfinite(top.estimate) else ""
-            known = f" A peak below {number(at.low, 0)} is ruled out." if isfinite(at.low) else ""
+            known = (
+                f" A peak at fewer than {number(at.low, 0)} {self.producers} is ruled out." if isfinite(at.low) else ""
+            )
             return f"There is no peak: the best fit has beta = 0{level}.{known}"
         where = "" if at.estimate <= most else f", beyond the {most} measured"
         written = f"The peak is {top.formatted} ({top.formatted_interval or 'no interval'}) at {at.formatted}{where}"

@@ -184,10 +184,11 @@ def cloud_levels(
     names: list[str], cells, columns: list[np.ndarray], grouped: Units
 ) -> tuple[list[np.ndarray], list[str]]:
     """
-    Return a column for the offset of each cloud, and the clouds whose offset cannot be separated from crossing.
+    Return the columns for the offsets of clouds, and the clouds whose offset cannot be separated from other columns.
 
     A column counts how many of a pair's two regions belong to the cloud, centred over the pairs. The first cloud is the
-    reference and has no column. A column is left out if, without some unit, it is linearly dependent on the others.
+    reference and has no column. A column is left out if it is linearly dependent on the columns before it, over all
+    pairs or without the pairs of some unit (a place).
 
     columns: The columns already in the model.
     """

@@ -34,7 +34,7 @@ class RouteChanges(RowsResult):
         rows, total = self.rows, int(self.rows.changes.sum())
         return (
             f"The usual route changed {count(total, 'time')} over {count(len(rows), 'pair')}; at "
-            f"{int(rows.with_rtt.sum())} of these changes, the RTT changed its level within one step of time."
+            f"{int(rows.with_rtt.sum())} of these changes, the level of the RTT changed within one step of time."
         )
 
 

@@ -31,7 +31,7 @@ PERCENT, MEGA = 100.0, 1e6
 SIMILAR = 1.10
 """Ratio up to which two numbers are similar: the source calls Graviton3, 10 % ahead by cost, close to Ice Lake."""
 FULL = 0.9
-"""Share of its maximum rate from which a disk counts as saturated."""
+"""Share of its maximum rate at or above which a disk counts as saturated."""
 GRAPHS = "The source shows a figure without numbers."
 RULES = (
     # share of time in IOWait with twice the network's rate over that with the plain one
@@ -241,8 +241,8 @@ def _disks(audit: Audit) -> list[tuple[str, bool | None, str]]:
     each = ", ".join(f"{name} {quantity(shares[name], 'fraction')}" for name in order)
     saturated = (
         f"Holds if each writes at least {quantity(FULL, 'fraction')} of its maximum. Own numbers: one copy per priced "
-        f"broker would use {each}. So when {order[0]} is full, {order[-1]} writes {quantity(least, 'fraction')} of its "
-        "maximum, however many brokers are priced and copies stored. To be full it would have to read "
+        f"broker would use {each}. So when {order[0]} is saturated, {order[-1]} writes "
+        f"{quantity(least, 'fraction')} of its maximum, however many brokers are priced and copies stored. To be saturated it would have to read "
         f"{number(1 / least - 1, 1)} times as much from disk as it writes."
     )
     ratio = audit.number("m6a-ebs") / audit.number("m5-ebs")

@@ -215,13 +215,14 @@ def _traffic(audit: Audit, traffic: Mapping) -> None:
     in_packets, on_wire = (total * size / MSS_BYTES for size in (PACKET_BYTES, FRAME_BYTES))
     ratio = audit.number("times")
     below = (
-        "Holds if the total, as payload of full IP packets, is below the lower rate. Own numbers: with headers "
+        "Holds if the total, as the payload of full TCP packets counted with their headers, is below the rate of "
+        "{}. Own numbers: with headers "
         f"{number(in_packets, 0)} Mbit/s, on Ethernet {number(on_wire, 0)}, at a rate of {number(lower_mbps)}. With "
         f"the VPN the total was lower: {number(background + kafka / ratio, 0)} Mbit/s, if the private link carried "
         f"{times(ratio)} the batches."
     )
-    audit.judge("below-rate", in_packets < lower_mbps, below)
-    audit.judge("circuit-below", in_packets < private_mbps, below)
+    audit.judge("below-rate", in_packets < lower_mbps, below.format("the slower link"))
+    audit.judge("circuit-below", in_packets < private_mbps, below.format("the private link"))
     _queues(audit, total / lower_mbps)
 
 

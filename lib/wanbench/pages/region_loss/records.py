@@ -63,8 +63,8 @@ EXPECTED = {
 
 def account(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) -> dict[str, int]:
     """
-    Count acknowledged records, records with each kind of fault, and the further records of `MORE`. The arguments are
-    those of `faulty`.
+    Count acknowledged records, records with each kind of fault, and what `MORE` names. The arguments are those of
+    `faulty`.
     """
     rows = faulty(records, receipts, log)
     received, spoilt = _split(receipts)

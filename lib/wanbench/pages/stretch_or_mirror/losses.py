@@ -124,7 +124,7 @@ class RegionLosses(OverEpisodes):
             figure,
             name="missing-against-outage",
             title=theme.headline(self.headline, "What the loss of a region costs, by design"),
-            subtitle="One point per episode; further down and left is better.",
+            subtitle="One point per episode; lower and further left is better.",
             alt=f"Missing acknowledged records against the outage of writes, by design. {self.sentence}",
             caption=str(self),
             table=self.rows,

@@ -116,7 +116,7 @@ def _made(where: str, given, kind: type, required: str):
 
 def _mapping(where, given, allowed="a mapping of names to values"):
     if not isinstance(given, Mapping):
-        raise ParameterError(f"{where} is a {type(given).__name__}; allowed: {allowed}.")
+        raise ParameterError(f"{where} is of type {type(given).__name__}; allowed: {allowed}.")
     return dict(given)
 
 
@@ -142,8 +142,9 @@ def systems_by_steps(
 
     A replicate is a block. Steps come in random order, and so do the systems at each step, so comparisons are close in
     time. If systems need restarts of the cluster, those with equal broker settings form a group instead, with all their
-    steps adjacent; the order of groups is `alternating`, and the first block begins with the cluster's own settings, if
-    a system has them. Steps of external clusters, which need no restart, are spread over the groups.
+    steps adjacent. Every second block reverses the order of groups of the block before, and the first block begins with
+    the cluster's own settings, if a system has them. Steps of external clusters, which need no restart, are spread over
+    the groups.
 
     Parameters
     ----------
@@ -152,8 +153,9 @@ def systems_by_steps(
     load : KafkaOpenLoop or KafkaLoad
         The load, apart from changes by systems and steps.
     steps : mapping of str to sequences
-        Maps fields of the load to their levels; all other fields stay as in `load`. If the levels of two fields include
-        the level of `load`, this load is measured once, under the first field's name.
+        Maps fields of the load to their levels; all other fields stay as in `load`. A level that `load` already has
+        leaves the load unchanged; if several fields have such a level, it is measured once, under the first field's
+        name.
     alongside : tuple
         As in `KafkaTrial`, but without `BrokerMetrics` on external clusters, whose hosts cannot be reached.
 
