@@ -242,7 +242,8 @@ def _disks(audit: Audit) -> list[tuple[str, bool | None, str]]:
     saturated = (
         f"Holds if each writes at least {quantity(FULL, 'fraction')} of its maximum. Own numbers: one copy per priced "
         f"broker would use {each}. So when {order[0]} is saturated, {order[-1]} writes "
-        f"{quantity(least, 'fraction')} of its maximum, however many brokers are priced and copies stored. To be saturated it would have to read "
+        f"{quantity(least, 'fraction')} of its maximum, however "
+        "many brokers are priced and copies stored. To be saturated it would have to read "
         f"{number(1 / least - 1, 1)} times as much from disk as it writes."
     )
     ratio = audit.number("m6a-ebs") / audit.number("m5-ebs")
