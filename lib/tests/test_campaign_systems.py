@@ -118,7 +118,7 @@ def test_a_system_may_have_its_own_link_and_settings_from_plain_data():
     [
         ({"name": "a"}, "systems is {'name': 'a'}; allowed: a list of systems"),
         ([], "systems is []; allowed: a list of systems"),
-        (["a"], "systems[0] is a str; allowed: System or a mapping of name, broker_settings"),
+        (["a"], "systems[0] is of type str; allowed: System or a mapping of name, broker_settings"),
         (
             [{"name": "a"}, {"name": "b", "linger_ms": 0}],
             "systems[1] has linger_ms; allowed: name, broker_settings, security, kafka_version, link, load, cluster.",
@@ -126,7 +126,7 @@ def test_a_system_may_have_its_own_link_and_settings_from_plain_data():
         ([{"load": {}}], "systems[0] has no name; it has load."),
         ([{"name": "a"}, {"name": "b"}, {"name": "a"}], "systems has 'a' twice; allowed: each name once."),
         ([{"name": " a"}], "System name is ' a'; allowed: one line of text"),
-        ([{"name": "a", "load": ["linger_ms"]}], "system 'a': load is a list; allowed: a mapping"),
+        ([{"name": "a", "load": ["linger_ms"]}], "system 'a': load is of type list; allowed: a mapping"),
         ([{"name": "a", "security": "ssl"}], "system 'a': security is 'ssl'; allowed: 'plain'"),
         ([{"name": "a", "link": {"rtt_ms": 1}}], "system 'a': link has rtt_ms; allowed: delay_ms, jitter_ms"),
         ([{"name": "a", "link": {"delay_ms": -1}}], "system 'a': link: delay_ms is -1; allowed"),
