@@ -74,7 +74,7 @@ class FarJob(BatchJob):
 def _temporary() -> Iterator[Path]:
     """Yield a temporary folder, after removing those whose process was killed: nobody holds their locks."""
     for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        with suppress(OSError), open(left / LOCK) as lock:
+        with suppress(OSError), open(left / LOCK, "a") as lock:  # gone if a kill interrupted a removal
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(left)
     hidden = Path(tempfile.mkdtemp(prefix=f".{PREFIX}"))
