@@ -1,173 +1,34 @@
-"""Batches: what they ask for, what they keep, whatever is killed, here and on a Dask cluster."""
+"""Batches on this machine: what they ask for, what they keep, whatever is killed."""
 
 import fcntl
-import io
 import json
 import os
 import random
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from contextlib import redirect_stderr, redirect_stdout
-from functools import partial
-from itertools import pairwise
-from multiprocessing import forkserver
-from pathlib import Path
-from unittest.mock import patch
 
 import nbformat
 import pandas as pd
 import pytest
-from aws_driver import moto_server
-from dask_cluster import Relay, cluster
-from example_site import make_checkout
+from batch_checkout import batch, contents, folder_of, make_top, pages, processes_of, start, started, states
 from patience import comes_about
-from pyarrow import fs
 
 from wanbench import cli
 from wanbench.errors import ParameterError, WanbenchError
-from wanbench.publish import batch as batches
 from wanbench.publish.batch import BatchJob, prepared, run_job
 from wanbench.publish.batch_file import parse_sweep, read_batch
 from wanbench.publish.jobs import Job
 from wanbench.publish.parameters import Parameter
 
-DATA = Path(__file__).parents[2] / "data"
-PARAMETERS = """\
-seed = 1  # the only thing that varies
-slope_ms = 2.0  # of the line
-mode = "good"  # what the page does"""
-WORK = """\
-import multiprocessing
-import os
-import time
-from itertools import pairwise
-from pathlib import Path
-
-from wanbench.findings import Finding, Page
-
-page = Page("00-tiny")
-Path("../started").mkdir(exist_ok=True)
-Path(f"../started/{seed}-{time.time_ns()}").touch()
-while Path(f"../hold-{seed}").exists():
-    time.sleep(0.05)
-if mode == "fail" and not Path("../mended").exists():
-    raise ValueError("no such mode")
-if mode == "kill" and not Path("../mended").exists():
-    os.kill(multiprocessing.parent_process().pid, 9)
-    time.sleep(60)"""
-FOUND = """\
-rtt = seed * slope_ms
-page.add(Finding("rtt", f"RTT is {rtt} ms.", rtt, rtt - 1, rtt + 1, "ms", 5, None, "by hand", "none"))
-page.answer(Finding("seed", "A seed.", seed, None, None, "", 5, None, "", ""))
-page"""
-MEASURED = """\
-import time
-from itertools import pairwise
-from pathlib import Path
-
-from wanbench.measure.campaign.start import _one_at_a_time
-
-with _one_at_a_time():
-    began = time.time()
-    time.sleep(0.3)
-    with open("../measured", "a") as file:
-        print(began, time.time(), file=file)"""
-NAME = "00-seed-"
 PAPERMILL = "import sys; sys.modules['rfc3987_syntax'] = None; from papermill.cli import papermill; papermill()"
 """As `python -m papermill`, without the grammar that jsonschema would build for a second."""
-MAIN = [sys.executable, "-c", "import sys; from wanbench.cli import main; sys.exit(main())"]
 
 
 @pytest.fixture
 def top(tmp_path, monkeypatch):
-    """A checkout with a notebook that takes a moment, and one that says it measures."""
-    tiny = [("text", "# Tiny"), ("parameters", PARAMETERS), ("code", WORK), ("code", FOUND)]
-    measuring = [("text", "# Lab"), ("parameters", 'seed = 1  # seed\nlab = "ssh"  # lab'), ("code", MEASURED)]
-    made = make_checkout(tmp_path / "top", {"00-tiny": tiny, "01-measuring": measuring})
-    for path in (made / "notebooks").iterdir():
-        content = nbformat.read(path, 4)
-        content.metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-        nbformat.write(content, path)
-    (made / "data").mkdir()
-    for name in ("published", "samples", "validity"):
-        (made / "data" / name).symlink_to(DATA / name)
-    monkeypatch.setenv("PYTHONHASHSEED", "0")
-    forkserver.ensure_running()  # in a folder that stays, with all that it starts
-    monkeypatch.chdir(made)
-    return made
-
-
-def start(top, *arguments, **environment):
-    """Start `wanbench batch`, with its output in `driver.log`."""
-    with open(top / "driver.log", "ab") as log:
-        command = [*MAIN, "batch", *map(str, arguments)]
-        return subprocess.Popen(
-            command, cwd=top, stdout=log, stderr=log, env={**os.environ, **environment}, start_new_session=True
-        )
-
-
-def batch(*arguments, status=0):
-    """Run `wanbench batch` in this process to its end, in whose folder it is, and return what it said."""
-    said = io.StringIO()
-    with redirect_stdout(said), redirect_stderr(said), patch.object(batches, "tell", partial(print, file=said)):
-        found = cli.main(["batch", *map(str, arguments)])
-    assert found == status, said.getvalue()
-    return said.getvalue()
-
-
-def batch_on_a_cluster(top, *arguments, status=0, **environment):
-    """Run `wanbench batch` to its end in a process of its own, as a cluster's client stays, and return what it said."""
-    (top / "driver.log").unlink(missing_ok=True)
-    running = start(top, *arguments, **environment)
-    try:
-        found = running.wait(300)
-    finally:
-        running.kill()
-    said = (top / "driver.log").read_text()
-    assert found == status, said
-    return said
-
-
-def folder_of(top, name=None):
-    (found,) = (top / "data/scratch/batches").glob(name or "*")
-    return found
-
-
-def pages(folder):
-    """Each page that is there, with the moment and the inode by which a second one would be told from the first."""
-    return {
-        one.parents[1].name: (one.stat().st_ino, one.stat().st_mtime_ns) for one in folder.glob("*/page/00-tiny.html")
-    }
-
-
-def contents(folder):
-    """Every file of all pages, with its content."""
-    files = [one for one in folder.glob("*/page/**/*") if one.is_file() and "assets" not in one.parts]
-    return {str(one.relative_to(folder)): one.read_bytes() for one in files}
-
-
-def states(folder):
-    return {one.parent.name: json.loads(one.read_text())["state"] for one in folder.glob("*/state.json")}
-
-
-def started(top, seed):
-    return len(list((top / "started").glob(f"{seed}-*"))) if (top / "started").exists() else 0
-
-
-def processes_of(top):
-    """Processes whose working directory is the checkout or its notebooks."""
-    found = []
-    for one in Path("/proc").glob("[0-9]*"):
-        try:
-            where, state = os.readlink(one / "cwd"), (one / "stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            continue
-        if where.startswith(str(top)) and state != "Z" and int(one.name) != os.getpid():
-            found.append(int(one.name))
-    return found
+    return make_top(tmp_path, monkeypatch)
 
 
 # What is asked for
@@ -390,116 +251,3 @@ def test_measuring_jobs_run_one_at_a_time_and_say_when_another_run_measures(top,
             running.kill()
     first, second = [list(map(float, line.split())) for line in (top / "measured").read_text().splitlines()]
     assert first[1] <= second[0]
-
-
-# In a bucket
-
-
-@pytest.mark.slow
-def test_a_batch_in_a_bucket_resumes_after_a_kill_and_has_the_files_of_a_local_one(top, tmp_path, monkeypatch):
-    arguments, bucket, temporary = ("00", "--sweep", "seed=1..2", "-j", 2), tmp_path / "bucket", tmp_path / "tmp"
-    temporary.mkdir()
-    monkeypatch.setenv("TMPDIR", str(temporary))
-    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    with moto_server() as (address, _):
-        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-            monkeypatch.setenv(name, "none")
-        monkeypatch.setenv("AWS_ENDPOINT_URL", address)
-        monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-        files = fs.S3FileSystem(endpoint_override=address, allow_bucket_creation=True)
-        files.create_dir("mine")
-
-        def there():
-            return {one.path for one in files.get_file_info(fs.FileSelector("mine", recursive=True))}
-
-        def record(seed):
-            return f"mine/batches/far/00-seed={seed}/page/pages/00-tiny.json"
-
-        (top / "hold-2").touch()
-        running = start(top, *arguments, "--name", "far", "--to", "s3://mine/batches/")
-        assert comes_about(lambda: record(1) in there() and started(top, 2)), (top / "driver.log").read_text()
-        running.kill()
-        assert running.wait() == -signal.SIGKILL and comes_about(lambda: not processes_of(top))
-        made = files.get_file_info(record(1)).mtime
-        (top / "hold-2").unlink()
-        assert list(temporary.glob("wanbench-*")), "a killed command leaves its folders"
-        # A job that was killed while it copied: the page without its record.
-        with files.open_output_stream("mine/batches/far/00-seed=2/page/findings/00-tiny/gone.json") as half:
-            half.write(b"{")
-        said = batch(*arguments, "--name", "far", "--to", "s3://mine/batches")
-        assert "[1 kept] 00-seed=1: kept" in said
-        assert "2 of 2 jobs done, 0 failed. Open s3://mine/batches/far/index.html" in said
-        assert not list(temporary.glob("*wanbench-*")), "the next one removes them"
-        assert files.get_file_info(record(1)).mtime == made and [started(top, seed) for seed in (1, 2)] == [1, 2]
-        fs.copy_files("mine/batches/far", str(bucket), source_filesystem=files)
-    assert not list(top.glob("data/scratch/batches/*")), "nothing stays here"
-    batch(*arguments, "--name", "here")
-    assert len(contents(bucket)) > 10 and contents(bucket) == contents(folder_of(top, "here"))
-    assert states(bucket) == dict.fromkeys(["00-seed=1", "00-seed=2"], "done")
-    for name in ("results.csv", "assets/site.css"):
-        assert (bucket / name).read_bytes() == (folder_of(top, "here") / name).read_bytes()
-    assert "Findings of 00-tiny against seed: 2 findings of 2 jobs." in (bucket / "index.html").read_text()
-    assert 'href="../../assets/site.css"' in (bucket / "00-seed=1/page/00-tiny.html").read_text()
-
-
-def test_what_cannot_be_kept_in_a_bucket_is_refused(top, capsys):
-    for to, what, says in (
-        ("nowhere", ["00", "--replay"], "--to is 'nowhere/mine'; allowed: an address such as s3://bucket/prefix"),
-        ("s3://mine", ["01"], "--to with a notebook that measures here; allowed: notebooks that analyse"),
-    ):
-        assert cli.main(["batch", *what, "--name", "mine", "--to", to]) == 2
-        assert says in capsys.readouterr().err
-
-
-# On a cluster
-
-
-@pytest.mark.slow
-def test_a_lost_worker_and_a_cut_connection_lose_nothing_and_the_pages_are_those_of_a_local_batch(top, tmp_path):
-    arguments = ("00", "--sweep", "seed=1..3")
-    for seed in (1, 2, 3):
-        (top / f"hold-{seed}").touch()
-    with cluster(tmp_path / "cluster") as (address, workers):
-        relay = Relay(address)
-        running = start(top, *arguments, "--name", "far", "--cluster", relay.address)
-        try:
-            assert comes_about(lambda: started(top, 1) and started(top, 2))
-            workers[0].kill()
-            (top / "hold-1").unlink()
-            (top / "hold-2").unlink()
-            assert comes_about(lambda: started(top, 3))
-            relay.cut()
-            assert running.wait(120) == 2
-        finally:
-            running.kill()
-        said = (top / "driver.log").read_text()
-        assert "2 workers at tcp://127.0.0.1:" in said
-        assert "the connection to the scheduler is lost. Jobs that are done are kept; repeat the command" in said
-        folder = folder_of(top, "far")
-        kept = pages(folder)
-        assert kept and "00-seed=3" not in kept
-        (top / "hold-3").unlink()
-        said = batch_on_a_cluster(top, *arguments, "--name", "far", "--cluster", address)
-    assert "1 worker at" in said and "3 of 3 jobs done, 0 failed" in said and f"[{len(kept)} kept, " in said
-    assert {name: pages(folder)[name] for name in kept} == kept
-    assert not list(folder.glob("*/.page-*"))
-    batch(*arguments, "--name", "here")
-    assert len(pages(folder)) == 3 and contents(folder) == contents(folder_of(top, "here"))
-    assert (folder / "results.csv").read_bytes() == (folder_of(top, "here") / "results.csv").read_bytes()
-
-
-@pytest.mark.slow
-def test_measuring_jobs_wait_for_a_worker_with_the_resource(top, tmp_path):
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    with cluster(tmp_path / "cluster", resources=["measure=1"], environment=environment) as (address, _):
-        said = batch_on_a_cluster(top, "01", "--sweep", "seed=1..2", "--cluster", address)
-    assert "2 workers" in said and "1 with the resource measure" in said and "2 of 2 jobs done" in said
-    times = sorted(list(map(float, line.split())) for line in (top / "measured").read_text().splitlines())
-    assert len(times) == 2 and all(one[1] <= other[0] for one, other in pairwise(times))
-
-
-@pytest.mark.slow
-def test_a_scheduler_that_is_not_there_is_said_so(top):
-    short = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}
-    said = batch_on_a_cluster(top, "00", "--cluster", "tcp://127.0.0.1:9", status=2, **short)
-    assert "wanbench: " in said and "tcp://127.0.0.1:9" in said and "Traceback" not in said
