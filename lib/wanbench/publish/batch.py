@@ -37,7 +37,7 @@ from wanbench.formatting import count
 from .batch_page import tidy, write_batch_page
 from .forks import fork, settle, starter
 from .parameters import file_hashes
-from .site import Job, Site, library_hash, publish_page, sources_hash
+from .site import Job, Site, library_hash, library_hash_now, publish_page, sources_hash
 
 POLL_S = 0.2
 ASK_S = 5.0  # A job asks a bucket this often whether its command still runs: requests cost money.
@@ -186,7 +186,7 @@ def _make(job: BatchJob, environment: Mapping[str, str]) -> None:
     with suppress(KeyboardInterrupt), _locked(job.path / ".lock"):
         if job.is_done():
             job.put("done", failures=0)
-        elif {job.library} != {library_hash(strict=False), library_hash.__wrapped__(strict=False)}:
+        elif not job.library == library_hash(strict=False) == library_hash_now(strict=False):
             other = "has another version of wanbench or of its packages than the machine of the command"
             job.fail(f"worker {platform.node()} {other}: install the same on both, and start the worker again.")
         elif job.is_wanted():

@@ -57,9 +57,8 @@ def sources_hash(notebook: Path, given: dict, remarks: list, top: Path, *, stric
     return hashlib.sha256("\n".join(content).encode()).hexdigest()
 
 
-@cache
-def library_hash(strict: bool) -> str:
-    """Return a hash of the library and of the installed packages; `strict` as for `sources_hash`."""
+def library_hash_now(strict: bool) -> str:
+    """Return a hash of the library and of the installed packages as they are now; `strict` as for `sources_hash`."""
     hashed = hashlib.sha256()
     for path in sorted(PACKAGE.rglob("*")):
         if "__pycache__" not in path.parts and path.is_file():
@@ -68,6 +67,10 @@ def library_hash(strict: bool) -> str:
     installed = sorted(f"{one.name} {one.version}" for one in distributions())
     hashed.update(json.dumps([installed, origin() if strict else "", browser() if strict else ""]).encode())
     return hashed.hexdigest()
+
+
+library_hash = cache(library_hash_now)
+"""The result of `library_hash_now` at the first call of this process."""
 
 
 def _campaign(notebook: Path, given: dict) -> str | None:
