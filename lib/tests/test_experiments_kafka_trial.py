@@ -80,10 +80,12 @@ def sampled(monkeypatch):
 
 class Links:
     def __init__(self):
-        self.set = {}
+        self.links = dict.fromkeys([("a", "b"), ("b", "a")], LinkSettings(1))
+        self.set = []
 
     def set_link(self, a, b, **settings):
-        self.set[a, b] = settings
+        self.links[a, b] = LinkSettings(**settings)
+        self.set.append((a, b, settings["delay_ms"]))
 
 
 @pytest.fixture
@@ -94,16 +96,14 @@ def hosts():
         yield lab.host("a"), lab.host("b")
 
 
-def test_a_trial_sets_both_directions_and_starts_what_is_beside_first(hosts, tmp_path, sampled):
+def test_a_trial_sets_both_directions_for_its_time_and_starts_what_is_beside_first(hosts, tmp_path, sampled):
     log = []
     link = LinkSettings(20, rate_bps=1e8)
     trial = KafkaTrial(MadeLoad(log), link=link, ping=Ping(count=2), alongside=(MadeBeside(log),))
     files = trial.run(*hosts, tmp_path, "t")
     assert log == ["started", "load", "ended"] and sampled == ["started", "ended"]
-    assert {pair: arguments["delay_ms"] for pair, arguments in hosts[0].links.set.items()} == {
-        ("a", "b"): 20,
-        ("b", "a"): 20,
-    }
+    assert hosts[0].links.set == [("a", "b", 20), ("b", "a", 20), ("a", "b", 1), ("b", "a", 1)]
+    assert set(hosts[0].links.links.values()) == {LinkSettings(1)}
     assert sorted(file.experiment for file in files) == ["alongside", "kafka_load", "ping", "processor_use"]
 
 

@@ -45,8 +45,8 @@ class KafkaTrial:
     load : Load
         For example `KafkaLoad` or `KafkaOpenLoop`.
     link : LinkSettings, optional
-        Settings for both directions of the pair; None leaves them unchanged. With `path`, these are the expected
-        properties of that path.
+        Settings for both directions of the pair during this trial; None stands for those of the lab. With `path`, these
+        are the expected properties of that path.
     background : Iperf3, optional
         Traffic from source to target, started when all producers send.
     ping : Ping, optional
@@ -127,7 +127,7 @@ class KafkaTrial:
 
     @property
     def rtt_ms(self) -> float | None:
-        """The link's nominal round-trip time; None if the link is unchanged."""
+        """The link's nominal round-trip time; None with the lab's own link."""
         return None if self.link is None else 2 * self.link.delay_ms
 
     def __str__(self) -> str:
@@ -155,13 +155,15 @@ class KafkaTrial:
         """
         source, target = (reaching(host, self.cluster) for host in (source, target))
         clients = self._clients(source)
-        self._set_links(source, target)
+        self._set_path_and_gateways(source)
         self._set_cluster(source)
         files: list[list[RawFile]] = []
         error, sending = None, Future()
         where = source, target, folder, stem
         try:
             with ExitStack() as stack:
+                if self.link is not None and self.path is None:
+                    stack.enter_context(_changed_links(source, target, self.link))
                 if self.broker_sizes is not None:
                     stack.enter_context(apply_sizes(source, self.broker_sizes))
                 for part in (ProcessorUse(), *self.alongside):
@@ -191,10 +193,7 @@ class KafkaTrial:
             raise ExperimentError(f"client_regions has {', '.join(missing)}; the lab has {there}")
         return [reaching(lab.host(*place), self.cluster) for place in places]
 
-    def _set_links(self, source: Host, target: Host) -> None:
-        if self.link is not None and self.path is None:
-            for pair in ((source.region, target.region), (target.region, source.region)):
-                links_of(source).set_link(*pair, **asdict(self.link))
+    def _set_path_and_gateways(self, source: Host) -> None:
         if self.path is not None:
             if source.paths is None:
                 raise ExperimentError(f"the lab of {source.name} has only one path and cannot use {self.path!r}")
@@ -287,6 +286,20 @@ def _region_names(regions) -> tuple[str, ...]:
     if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
         raise refusal("KafkaTrial client_regions", regions, "names of regions, each once, or None")
     return names
+
+
+@contextmanager
+def _changed_links(source: Host, target: Host, link: LinkSettings) -> Iterator[None]:
+    """Give both directions of a pair these settings, and in the end those from before."""
+    links, pair = links_of(source), (source.region, target.region)
+    before = {way: dict(vars(links.links[way])) for way in (pair, pair[::-1])}
+    try:
+        for way in before:
+            links.set_link(*way, **asdict(link))
+        yield
+    finally:
+        for way, settings in before.items():
+            links.set_link(*way, **settings)
 
 
 def _link_text(link: LinkSettings) -> str:
