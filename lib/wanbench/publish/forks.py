@@ -47,7 +47,7 @@ def _folder() -> str:
     """Make the folder of the server's socket, or return the one made before."""
     before = tempfile.tempdir
     if len(os.fsencode(tempfile.gettempdir())) > 60:  # the socket's path, 37 bytes longer, may have 107
-        tempfile.tempdir = "/tmp"
+        tempfile.tempdir = "/tmp"  # nosec B108  # mkdtemp makes a private folder there
     try:
         return util.get_temp_dir()
     finally:
