@@ -81,27 +81,38 @@ def faults_of_site(context, *paths):
 
 
 def faults_of_page(page, path):
-    """What is wrong with one page, on a wide light screen and a narrow dark one."""
-    faults = []
-    for screen, scheme, rules in ((WIDE, "light", AXE_RULES), (NARROW, "dark", OF_LOOKS)):
-        page.set_viewport_size(screen)
-        page.emulate_media(color_scheme=scheme)
-        _show(page, path)
-        where = f"({screen['width']} px, {scheme})"
-        faults += [f"{fault} {where}" for fault in (*_accessible(page, rules), *_legible(page), *_width(page))]
-        for check in (_document, _figures, _tables, _anchors, _code, _print) if screen == WIDE else ():
-            faults += check(page)
+    """What is wrong with one page: on a wide light screen, on paper, and drawn again on a narrow dark screen."""
+    page.set_viewport_size(WIDE)
+    page.emulate_media(media="screen", color_scheme="light")
+    _show(page, path)
+    page.evaluate(AXE)
+    faults = _looks(page, AXE_RULES, "(1280 px, light)")
+    for check in (_document, _figures, _tables, _anchors, _code, _print):
+        faults += check(page)
+    page.evaluate("delete document.documentElement.dataset.figures")
+    page.set_viewport_size(NARROW)  # still on paper, which shows pictures: Plotly draws nothing for the new width
+    page.emulate_media(media="screen", color_scheme="dark")
+    _wait_for_figures(page)
+    faults += _looks(page, OF_LOOKS, "(390 px, dark)")
+    page.evaluate("document.body.replaceChildren()")  # nothing is left that the next page's colours would draw again
     return faults
+
+
+def _looks(page, rules, where):
+    return [f"{fault} {where}" for fault in (*_accessible(page, rules), *_legible(page), *_width(page))]
 
 
 def _show(page, path):
     page.goto(path.as_uri())
+    _wait_for_figures(page)
+
+
+def _wait_for_figures(page):
     page.wait_for_function("document.documentElement.dataset.figures === 'done'", timeout=120_000)
 
 
 def _accessible(page, rules):
     """What axe-core finds, and more stops of the Tab key than anybody wants."""
-    page.evaluate(AXE)
     found = page.evaluate(RUN_AXE, [APART, rules])
     faults = [f"axe {one['id']}: {one['nodes'][0]['html'][:200]}" for one in found]
     stops = page.evaluate(TAB_STOPS)
@@ -212,9 +223,9 @@ def _width(page):
 
 
 def _print(page):
-    """On paper, with everything unfolded."""
+    """On paper, with everything unfolded; the page stays on paper, folded as it was."""
     faults = []
-    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    page.evaluate("shut = document.querySelectorAll('details:not([open])'); shut.forEach(one => { one.open = true; })")
     page.emulate_media(media="print")
     if page.locator("nav.contents:visible, #toggle-code:visible").count():
         faults.append("prints what only a screen needs")
@@ -223,7 +234,6 @@ def _print(page):
         hidden = ".interactive" if shown == "img.static" else ".static"
         if not figure.locator(shown).is_visible() or figure.locator(hidden).is_visible():
             faults.append(f"{figure.get_attribute('id')} does not print")
-    before = page.viewport_size
     for paper, parts in ((A4_PX, "main *:not(table.ledger, table.ledger *)"), (ACROSS_PX, "table.ledger *")):
         page.set_viewport_size(paper)
         cut = page.evaluate(
@@ -232,8 +242,7 @@ def _print(page):
             ".map(one => one.tagName)"
         )
         faults += [f"is cut on paper: {', '.join(dict.fromkeys(cut))}"] if cut else []
-    page.emulate_media(media="screen")
-    page.set_viewport_size(before)
+    page.evaluate("shut.forEach(one => { one.open = false; })")
     return faults
 
 
