@@ -153,22 +153,28 @@ def _document(page):
     return faults
 
 
+FIGURES = """all => all.map(one => {
+    const [picture, drawing] = [one.querySelector(".static"), one.querySelector(".interactive")];
+    const box = one.querySelector("svg.main-svg")?.getBoundingClientRect();
+    const shown = [picture.checkVisibility(), drawing.checkVisibility()];
+    const words = [drawing.getAttribute("aria-label") ?? "", one.querySelector(".source").textContent];
+    return [one.id, one.classList.contains("drawn"), box?.width ?? 0, box?.height ?? 0, picture.matches("img"), ...shown, ...words];
+})"""
+
+
 def _figures(page):
     faults = []
-    for figure in page.locator("figure.plot").all():
-        name = figure.get_attribute("id")
-        if "drawn" not in figure.get_attribute("class").split():
+    for name, drawn, width, height, _, picture, _, alt, source in page.locator("figure.plot").evaluate_all(FIGURES):
+        if not drawn:
             faults.append(f"{name} is not drawn")
             continue
-        box = figure.locator("svg.main-svg").first.bounding_box()
-        if not box or box["width"] < 100 or box["height"] < 100:
-            faults.append(f"{name} has no size: {box}")
-        alt = figure.locator(".interactive").get_attribute("aria-label")
+        if width < 100 or height < 100:
+            faults.append(f"{name} has no size: {width} by {height} px")
         if not 0 < len(alt) <= ALT_CHARACTERS:
             faults.append(f"{name} has an alt text of {len(alt)} characters")
-        if figure.locator("img.static:visible").count():
+        if picture:
             faults.append(f"{name} shows its static file beside the drawing")
-        if "wanbench" not in figure.locator(".source").text_content():  # a closed fold may hide it
+        if "wanbench" not in source:  # a closed fold may hide it
             faults.append(f"{name} does not show where its numbers come from")
     return faults
 
@@ -229,11 +235,9 @@ def _print(page):
     page.emulate_media(media="print")
     if page.locator("nav.contents:visible, #toggle-code:visible").count():
         faults.append("prints what only a screen needs")
-    for figure in page.locator("figure.plot").all():
-        shown = "img.static" if figure.locator("img.static").count() else ".interactive"
-        hidden = ".interactive" if shown == "img.static" else ".static"
-        if not figure.locator(shown).is_visible() or figure.locator(hidden).is_visible():
-            faults.append(f"{figure.get_attribute('id')} does not print")
+    for name, *_, has_picture, picture, drawing, _, _ in page.locator("figure.plot").evaluate_all(FIGURES):
+        if (picture, drawing) != (has_picture, not has_picture):
+            faults.append(f"{name} does not print")
     for paper, parts in ((A4_PX, "main *:not(table.ledger, table.ledger *)"), (ACROSS_PX, "table.ledger *")):
         page.set_viewport_size(paper)
         cut = page.evaluate(
