@@ -221,7 +221,7 @@ from wanbench.measure.kafka import Cluster
 from wanbench.measure.labs.local import LocalLab
 with LocalLab(["eu"], {}) as lab:
     print(lab.host("eu").scratch, flush=True)
-    with Cluster(lab, ["eu"], profile="functional"):
+    with Cluster(lab, ["eu"], profile="functional", metrics=False):
         print("serves", flush=True)
 """
 

@@ -156,9 +156,9 @@ def _document(page):
 FIGURES = """all => all.map(one => {
     const [picture, drawing] = [one.querySelector(".static"), one.querySelector(".interactive")];
     const box = one.querySelector("svg.main-svg")?.getBoundingClientRect();
-    const shown = [picture.checkVisibility(), drawing.checkVisibility()];
+    const shown = [picture.matches("img"), picture.checkVisibility(), drawing.checkVisibility()];
     const words = [drawing.getAttribute("aria-label") ?? "", one.querySelector(".source").textContent];
-    return [one.id, one.classList.contains("drawn"), box?.width ?? 0, box?.height ?? 0, picture.matches("img"), ...shown, ...words];
+    return [one.id, one.classList.contains("drawn"), box?.width ?? 0, box?.height ?? 0, ...shown, ...words];
 })"""
 
 
