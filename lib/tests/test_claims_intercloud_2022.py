@@ -99,7 +99,7 @@ def test_list_prices_are_those_of_the_plan():
 def test_the_working_has_the_rule_and_the_numbers(audit):
     working = audit.table().set_index("claim").working
     assert "Holds if" in working["straightforward"] and "1.1" in working["straightforward"]
-    assert "W by sender and receiver: aws to aws" in working["buffers"]
+    assert "W by sending and receiving cloud: aws to aws" in working["buffers"]
 
 
 @pytest.mark.parametrize("claim", ["latency-r", "throughput-r"])

@@ -110,22 +110,31 @@ def own_numbers(audit: Audit) -> None:
 def _placement(audit: Audit) -> None:
     brokers, regions, replicas = (audit.number(name) for name in ("n-brokers", "n-regions", "n-replicas"))
     tested, multiple, needed = (audit.number(name) for name in ("test-partitions", "multiple", "min-in-sync"))
-    audit.compare("per-region", brokers / regions, "Own numbers: the number of brokers divided by that of regions.")
-    audit.compare("n-replicas", regions, "Own numbers: one replica per region.")
-    audit.compare("multiple", brokers, "Own numbers: one partition for each broker to lead.")
     audit.compare(
-        "balanced", multiple / brokers, f"Own numbers: {number(multiple)} partitions divided by the number of brokers."
+        "per-region",
+        brokers / regions,
+        "By the source's own numbers: the number of brokers divided by that of regions.",
+    )
+    audit.compare("n-replicas", regions, "By the source's own numbers: one replica per region.")
+    audit.compare("multiple", brokers, "By the source's own numbers: one partition for each broker to lead.")
+    audit.compare(
+        "balanced",
+        multiple / brokers,
+        f"By the source's own numbers: {number(multiple)} partitions divided by the number of brokers.",
     )
     if tested % multiple:
         audit.judge("test-partitions", False, f"{number(tested)} is not a multiple of {number(multiple)}.")
     left = replicas * (regions - 1) / regions
-    follows = f"Own numbers: with {number(replicas)} replicas over {number(regions)} regions, {number(left)} remain"
+    follows = (
+        f"By the source's own numbers: with {number(replicas)} replicas over {number(regions)} regions, {number(left)} "
+        "remain"
+    )
     for claim in ("survives", "lights-on"):
         working = (
             f"{follows}; min.insync.replicas is {number(needed)}. Numbers alone do not show that the cluster goes on."
         )
         audit.judge(claim, None if left >= needed else False, working)
-    audit.compare("in-sync", replicas, "Own numbers: as many as there are replicas.")
+    audit.compare("in-sync", replicas, "By the source's own numbers: as many as there are replicas.")
     audit.compare("in-sync-during", left, f"{follows}.")
     group, each = audit.number("group-size"), audit.number("group-partitions")
     if group % regions:
@@ -135,7 +144,8 @@ def _placement(audit: Audit) -> None:
     audit.compare(
         "group-partitions",
         tested / group,
-        f"Own numbers: {number(tested)} partitions divided by {number(group)} consumers. With {number(each)} each "
+        f"By the source's own numbers: {number(tested)} partitions divided by {number(group)} consumers. With "
+        f"{number(each)} each "
         "there would be "
         f"{number(each * group)} partitions, and the source mentions no such topic.",
     )
@@ -144,7 +154,8 @@ def _placement(audit: Audit) -> None:
     audit.judge(
         "rearranged",
         None,
-        f"Own numbers: {number(remaining)} consumers remain, with {number(tested / remaining)} partitions each.",
+        f"By the source's own numbers: {number(remaining)} consumers remain, with {number(tested / remaining)} "
+        "partitions each.",
     )
 
 
@@ -153,11 +164,14 @@ def _rates(audit: Audit) -> None:
     rate, bytes_per_s = audit.number("message-rate"), 1e9 * audit.number("throughput")
     size, producers = 1e3 * audit.number("message-size"), audit.number("n-producers")
     made = f"{audit.claims['throughput'].formatted} GB/s over {audit.claims['message-rate'].formatted} messages/s"
-    audit.note("message-size", f"Own numbers: {made} would mean {number(bytes_per_s / rate / 1e3)} KB per message.")
+    audit.note(
+        "message-size",
+        f"By the source's own numbers: {made} would mean {number(bytes_per_s / rate / 1e3)} KB per message.",
+    )
     audit.compare(
         "message-rate",
         bytes_per_s / size,
-        f"Own numbers: {number(bytes_per_s / 1e9)} GB/s in messages of {number(size)} bytes. "
+        f"By the source's own numbers: {number(bytes_per_s / 1e9)} GB/s in messages of {number(size)} bytes. "
         f"The claimed messages per second are {number(rate * size / 1e6)} MB/s, "
         f"less by a factor of {number(bytes_per_s / size / rate)}. Each of the "
         f"{number(producers)} producers sends about that much ({number(bytes_per_s / producers / 1e6)} MB/s); "
@@ -165,12 +179,15 @@ def _rates(audit: Audit) -> None:
     )
     ratio = audit.from_printed(lambda total, one: 1e9 * total / size / one, "throughput", "message-rate")
     audit.compare(
-        "n-producers", ratio, "Own numbers: the total rate divided by the size and by the claimed messages per second."
+        "n-producers",
+        ratio,
+        "By the source's own numbers: the total rate divided by the size and by the claimed messages per second.",
     )
     audit.compare(
         "throughput",
         rate * size * producers / 1e9,
-        "Own numbers: messages per second of one producer, times the size and the number of producers. If that "
+        "By the source's own numbers: messages per second of one producer, times the size and the number of "
+        "producers. If that "
         "rate were the total, "
         f"the cluster would reach {number(rate * size / 1e9)} GB/s.",
         within=audit.from_printed(lambda one: one * size * producers / 1e9, "message-rate"),
@@ -178,19 +195,22 @@ def _rates(audit: Audit) -> None:
     total, each = audit.number("consumer-total"), audit.number("consumer-rate")
     consumers = audit.number("n-consumers")
     audit.compare(
-        "consumer-rate", 1e3 * total / consumers, "Own numbers: the total divided by the number of consumers."
+        "consumer-rate",
+        1e3 * total / consumers,
+        "By the source's own numbers: the total divided by the number of consumers.",
     )
     audit.compare(
         "consumer-total",
         each * consumers / 1e3,
-        f"Own numbers: {number(consumers)} times {number(each)} MB/s. That is "
+        f"By the source's own numbers: {number(consumers)} times {number(each)} MB/s. That is "
         f"{number(total * 1e9 / bytes_per_s)} times what is produced, which can last only while consumers catch up.",
         within=audit.from_printed(lambda one: one * consumers / 1e3, "consumer-rate"),
     )
     audit.judge(
         "slower",
         None if total * 1e9 > bytes_per_s else False,
-        f"Own numbers: {number(consumers)} consumers read {number(total)} GB/s while {number(producers)} "
+        f"By the source's own numbers: {number(consumers)} consumers read {number(total)} GB/s while "
+        f"{number(producers)} "
         "producers write "
         f"{number(bytes_per_s / 1e9)} GB/s. One case does not show that it is always so, and more "
         "can be read than is written only while consumers catch up.",
@@ -201,7 +221,8 @@ def _rates(audit: Audit) -> None:
     audit.judge(
         "linger",
         None,
-        f"Own numbers: one producer's messages, sent to {number(partitions)} partitions in turn, fill a batch in "
+        f"By the source's own numbers: one producer's messages, sent to {number(partitions)} partitions in turn, fill "
+        "a batch in "
         f"{number(filled_ms)} ms. Since Kafka 2.4 a producer fills one partition's batch before the next one, which "
         f"takes {number(filled_ms / partitions)} ms.",
     )
@@ -215,14 +236,15 @@ def _network(audit: Audit) -> None:
     audit.judge(
         "tunnel-rate",
         None,
-        f"Own numbers: {number(rate)} GB/s is {number(8 * rate)} Gbit/s. The reported throughput sends "
+        f"By the source's own numbers: {number(rate)} GB/s is {number(8 * rate)} Gbit/s. The reported throughput sends "
         f"{number(per_gateway)} GB/s out of each region before compression, which fits. A tunnel of {number(rate)} "
         f"Gbit/s ({number(rate / 8)} GB/s) would not carry it.",
     )
     audit.judge(
         "gateway",
         per_gateway / rate >= FULL,
-        f"Holds if the gateways were nearly full ({quantity(FULL, 'fraction')}). Own numbers: each message crosses "
+        f"Holds if the gateways were nearly full ({quantity(FULL, 'fraction')}). By the source's own numbers: each "
+        "message crosses "
         f"between regions {number(copies.total)} times, so {number(per_gateway)} GB/s leave each region. "
         f"That is {quantity(per_gateway / rate, 'fraction')} of {number(rate)} GB/s, and less with compression. A "
         "tunnel "
@@ -231,7 +253,7 @@ def _network(audit: Audit) -> None:
     audit.compare(
         "buffers",
         rate * delay_ms,
-        f"Own numbers: {number(rate)} GB/s times {number(delay_ms)} ms. If the rate is in Gbit/s it is "
+        f"By the source's own numbers: {number(rate)} GB/s times {number(delay_ms)} ms. If the rate is in Gbit/s it is "
         f"{number(rate * delay_ms / 8)} MB. Buffers are per connection, while {audit.number('n-producers'):.0f} "
         f"producers with {audit.number('n-brokers'):.0f} brokers share the rate.",
     )
@@ -247,22 +269,26 @@ def _cost(audit: Audit) -> None:
     own = cluster_cost(source_deployment(audit))
     audit.note("n-disks", f"That is {number(disks / brokers)} per broker.")
     instances = brokers * audit.number("instance-price")
-    audit.compare("instances", instances, "Own numbers: the number of brokers times the price of one.")
+    audit.compare("instances", instances, "By the source's own numbers: the number of brokers times the price of one.")
     disk_usd = disks * audit.number("disk-size") * audit.number("disk-price") / HOURS_PER_MONTH
     audit.compare(
-        "disks", disk_usd, "Own numbers: the number of disks times size times price, with a month of 720 hours."
+        "disks",
+        disk_usd,
+        "By the source's own numbers: the number of disks times size times price, with a month of 720 hours.",
     )
     audit.compare(
         "fixed",
         own.by[FIXED, "hour"].estimate,
-        "Own numbers: instances plus disks, without gateways, ZooKeeper's nodes, control planes and traffic "
+        "By the source's own numbers: instances plus disks, without gateways, ZooKeeper's nodes, control planes and "
+        "traffic "
         "between zones.",
     )
     copies = region_copies(regions=int(audit.number("n-regions")), replication=int(audit.number("n-replicas")))
     audit.compare(
         "crossings",
         copies.total,
-        f"Own numbers: a message goes to followers {number(copies.replicated)} times, and before that from a "
+        f"By the source's own numbers: a message goes to followers {number(copies.replicated)} times, and before that "
+        "from a "
         "producer to a leader in "
         f"another region {number(copies.produced)} times, because producers and leaders are in all regions.",
     )
@@ -275,7 +301,8 @@ def _cost(audit: Audit) -> None:
         audit.judge(
             claim,
             all(agree) or (None if agree[0] else False),
-            f"Own numbers: {number(sums[0])} USD/h if a message crosses {number(audit.number('crossings'))} "
+            f"By the source's own numbers: {number(sums[0])} USD/h if a message crosses "
+            f"{number(audit.number('crossings'))} "
             f"times, as printed, and {number(sums[1])} USD/h if it crosses {number(copies.total)} times. "
             "Compression, which the source uses but does not count, reduces this by a ratio that it does not give.",
         )
@@ -284,7 +311,8 @@ def _cost(audit: Audit) -> None:
     audit.judge(
         "dwarfed",
         ratio >= DWARFS,
-        f"Holds if the variable cost is at least {number(DWARFS)} times the fixed cost. Own numbers: at "
+        f"Holds if the variable cost is at least {number(DWARFS)} times the fixed cost. By the source's own numbers: "
+        "at "
         f"the full rate it is already {number(ratio)} times the fixed cost. The two are equal at "
         f"{number(own.even_messages_per_s)} messages/s, {quantity(1 / ratio, 'fraction')} of the full rate.",
     )
@@ -293,7 +321,8 @@ def _cost(audit: Audit) -> None:
     audit.judge(
         "local-cost",
         price > 0,
-        f"Holds if traffic between regions has a price. Own numbers: if consumers read from random replicas, "
+        "Holds if traffic between regions has a price. By the source's own numbers: if consumers read from random "
+        "replicas, "
         f"{number(read)} GB/s would cross between regions, for {number(read * 3600 * price)} USD/h.",
     )
 
@@ -308,7 +337,8 @@ def _per_message(audit: Audit) -> None:
     audit.compare(
         "per-message",
         whole,
-        f"Own numbers: {number(hour)} USD divided by an hour's messages at {number(throughput / 1e9)} GB/s. The "
+        f"By the source's own numbers: {number(hour)} USD divided by an hour's messages at {number(throughput / 1e9)} "
+        "GB/s. The "
         f"claimed number is {number(hour)} USD divided by {number(rate)} messages/s ({as_claimed:.3g} USD), which "
         f"is the cost of all producers divided by the messages of one. If {number(rate)} were the total, traffic "
         "would be less too, and "

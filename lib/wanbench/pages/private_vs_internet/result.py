@@ -100,7 +100,10 @@ class Factorial(Result):
         if self.thesis is None or not two:
             return super().cautions
         levels = f"two levels of {' and of '.join(map(word, two))} cannot show curvature"
-        return (*super().cautions, f"{levels}: if a limit lies between them, gains are averages")
+        return (
+            *super().cautions,
+            f"{levels}: if the bottleneck changes between them, a gain is an average that may hold at neither level",
+        )
 
     def map(self) -> go.Figure:
         """
@@ -140,7 +143,7 @@ class Factorial(Result):
         if self.thesis is None:
             return ""
         holds, fails, undecided = (_percent((self.grid.verdict == name).mean()) for name in VERDICTS)
-        gains = f"halving gains more in {holds} and less in {fails}; {undecided} is undecided."
+        gains = f"halving the {word(self.delay)} gains more in {holds} and less in {fails}; {undecided} is undecided."
         return f"Over the space between the levels, {gains}"
 
     def finding(self, name: str, page: str = "") -> Finding:
