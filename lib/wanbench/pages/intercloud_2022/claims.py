@@ -71,16 +71,14 @@ def throughput_across_clouds(
         "within-throughput",
         None if faster is None else not faster,
         f"Holds if the interval of the ratio lies below 1. {throughput.difference.sentence} The receiving cloud "
-        "matters more: "
-        f"{' '.join(direction.sentence for direction in clouds.directions)}",
+        f"matters more: {' '.join(direction.sentence for direction in clouds.directions)}",
     )
     median = inflation.medians[ALL]
     straight = f"Holds if the interval of the median path inflation lies below {STRAIGHT:g}. {median.sentence}"
     audit.judge("straightforward", median.high < STRAIGHT, straight)
     most = (
         "Holds if the interval of the median path inflation lies below 2: light in fibre then takes more than half of "
-        "the "
-        f"RTT. {median.sentence}"
+        f"the RTT. {median.sentence}"
     )
     audit.judge("light-most", None if median.low <= 2 <= median.high else median.high < 2, most)
     _spiky(audit, scatters)
@@ -138,8 +136,8 @@ def _buffers(audit: Audit, models: ModelComparison, charts: Charts) -> None:
     audit.judge(
         "buffers",
         any(verdict[name] != WORSE for name in limited),
-        "Holds if a model with a TCP window predicts left-out regions best, or ties with the best. "
-        f"{models.sentence} W by sending and receiving cloud: {_by_clouds(windows)}.",
+        f"Holds if a model with a TCP window predicts left-out regions best, or ties with the best. {models.sentence} "
+        f"W by sending and receiving cloud: {_by_clouds(windows)}.",
     )
 
 
@@ -204,8 +202,7 @@ def _cost(audit: Audit, tests: pd.DataFrame) -> None:
         "egress-cost",
         any(low <= claimed <= high for low, high in usd.values()),
         f"Holds if one of these ranges contains the printed cost: {number(n_pairs)} tests at {prices.min():g} to "
-        f"{prices.max():g} "
-        "USD/GB to the internet cost "
+        f"{prices.max():g} USD/GB to the internet cost "
         + " and ".join(
             f"{number(low)} to {number(high)} USD with {number(volumes_mb[name])} MB each ({name})"
             for name, (low, high) in usd.items()
@@ -257,8 +254,7 @@ def _ceilings(audit: Audit, tests: pd.DataFrame) -> None:
         "ceilings-harmless",
         abs(r[0] - r[1]) < audit.claims["throughput-r"].half_step,
         "Holds if r of log throughput against distance is the same without the tests near the limit, to half of the "
-        "last claimed digit: "
-        f"{number(r[0], 3)} with them, {number(r[1], 3)} without.",
+        f"last claimed digit: {number(r[0], 3)} with them, {number(r[1], 3)} without.",
     )
 
 

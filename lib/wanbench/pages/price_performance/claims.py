@@ -103,7 +103,7 @@ def price_performance(**measured: Estimate | Result | None) -> Audit:
 def own_numbers(audit: Audit) -> None:
     """Test claims on the source's own numbers: numbers by comparison, sentences by a bound."""
     for claim, recomputed, working in _recomputed(audit):
-        audit.compare(claim, recomputed, f"By the source's own numbers: {working}")
+        audit.compare(claim, recomputed, f"The source's numbers: {working}")
     for judged in (_setup, _costs, _rates, _disks, _causes, _stability):
         for claim, holds, working in judged(audit):
             audit.judge(claim, holds, working)
@@ -125,7 +125,7 @@ def _setup(audit: Audit) -> list[tuple[str, bool | None, str]]:
     most = max(audit.number(f"{name}-ebs-bytes") / rates[name] for name in INSTANCES)
     kept_gb = max(rates.values()) * brokers * 60 * audit.number("retention-time") / partitions / 1e3
     of = f"in the retention time, of the {number(audit.number('retention'))} GB that the setting allows."
-    audit.note("retention", f"By the source's own numbers: a partition gets at most {number(kept_gb)} GB {of}")
+    audit.note("retention", f"The source's numbers: a partition gets at most {number(kept_gb)} GB {of}")
     working = (
         f"Holds if {number(partitions)} is a multiple of {number(brokers)} brokers; that is "
         f"{number(partitions / brokers, 1)} partitions per broker. Otherwise brokers hold equally many only with "
@@ -165,7 +165,7 @@ def _costs(audit: Audit) -> list[tuple[str, bool | None, str]]:
         mb_per_s = _mb_per_s(audit, name)
         copies = audit.number(f"{name}-ebs-bytes") / mb_per_s
         working = (
-            f"By the source's own numbers: {audit.number(f'{name}-exact'):g} USD/h divided by this cost is "
+            f"The source's numbers: {audit.number(f'{name}-exact'):g} USD/h divided by this cost is "
             f"{number(messages_per_s(audit, name) / MEGA)} million messages/s, or {number(mb_per_s, 0)} MB/s: per "
             f"broker if the cost includes all {number(brokers)} brokers, for the whole cluster if it includes one. EBS "
             f"volumes can write {number(copies, 2)} copies of that in the first case, and "
@@ -174,18 +174,15 @@ def _costs(audit: Audit) -> list[tuple[str, bool | None, str]]:
         rows.append((f"{name}-billion", None, working))
     order = sorted(costs, key=costs.get)
     gap = number(PERCENT * (costs[order[1]] / costs[order[0]] - 1), 1)
-    lowest = (
-        f"Holds if its cost is the lowest. By the source's own numbers: {order[0]}, then {order[1]} with {gap} % more."
-    )
+    lowest = f"Holds if its cost is the lowest. The source's numbers: {order[0]}, then {order[1]} with {gap} % more."
     rate, rival = (messages_per_s(audit, name) for name in (LEADER, RIVAL))
     price, other = (audit.number(f"{name}-exact") for name in (LEADER, RIVAL))
     added = (other * rate - price * rival) / (rival - rate)
     clearly = (
-        f"By the source's own numbers: {gap} % ahead of {RIVAL}, from {number(audit.number('runs'))} runs whose "
-        "scatter is not "
-        f"printed. Only instances are priced. If each broker cost {number(added, 3)} USD/h more, such as for its EBS "
-        f"volumes, or if {LEADER} cost {number(other * rate / rival, 3)} USD/h, both would tie; "
-        f"beyond that {RIVAL} leads."
+        f"The source's numbers: {gap} % ahead of {RIVAL}, from {number(audit.number('runs'))} runs whose scatter is "
+        f"not printed. Only instances are priced. If each broker cost {number(added, 3)} USD/h more, such as for its "
+        f"EBS volumes, or if {LEADER} cost {number(other * rate / rival, 3)} USD/h, both would tie; beyond that "
+        f"{RIVAL} leads."
     )
     return [*rows, ("leader", order[0] == LEADER, lowest), ("clearly", None, clearly)]
 
@@ -195,7 +192,7 @@ def _rates(audit: Audit) -> list[tuple[str, bool | None, str]]:
     rates = {name: messages_per_s(audit, name) for name in INSTANCES}
     order = sorted(rates, key=rates.get, reverse=True)
     listed = ", ".join(f"{name} {number(rates[name] / MEGA)}" for name in order)
-    own = f"By the source's own numbers, by price over cost, in million messages/s: {listed}."
+    own = f"The source's numbers, by price over cost, in million messages/s: {listed}."
     first, close, produced = order[0] == RIVAL, rates[RIVAL] / rates[LEADER], rates[LEADER] / rates[RIVAL]
     newer = all(SIMILAR * rates[intel] >= rates[arm] for intel, arm in zip(INTEL, GRAVITON, strict=True))
     slower = all(rates[amd] < max(rates[each] for each in (*INTEL, *GRAVITON)) for amd in AMD)
@@ -243,16 +240,14 @@ def _disks(audit: Audit) -> list[tuple[str, bool | None, str]]:
     least = shares[order[-1]] / shares[order[0]]
     each = ", ".join(f"{name} {quantity(shares[name], 'fraction')}" for name in order)
     saturated = (
-        f"Holds if each writes at least {quantity(FULL, 'fraction')} of its maximum. By the source's own numbers: one "
-        "copy per priced "
-        f"broker would use {each}. So when {order[0]} is saturated, {order[-1]} writes "
-        f"{quantity(least, 'fraction')} of its maximum, however "
-        "many brokers are priced and copies stored. To be saturated it would have to read "
-        f"{number(1 / least - 1, 1)} times as much from disk as it writes."
+        f"Holds if each writes at least {quantity(FULL, 'fraction')} of its maximum. The source's numbers: one copy "
+        f"per priced broker would use {each}. So when {order[0]} is saturated, {order[-1]} writes "
+        f"{quantity(least, 'fraction')} of its maximum, however many brokers are priced and copies stored. To be "
+        f"saturated it would have to read {number(1 / least - 1, 1)} times as much from disk as it writes."
     )
     ratio = audit.number("m6a-ebs") / audit.number("m5-ebs")
     bound = f"Holds if they differ by a factor of at most {SIMILAR:g}."
-    similar = f"{bound} By the source's own numbers: m6a has {number(ratio, 2)} times the EBS throughput of m5."
+    similar = f"{bound} The source's numbers: m6a has {number(ratio, 2)} times the EBS throughput of m5."
     return [
         ("saturated", None if least < FULL else True, saturated),
         ("similar-ebs", 1 / SIMILAR <= ratio <= SIMILAR, similar),
@@ -269,16 +264,15 @@ def _causes(audit: Audit) -> list[tuple[str, bool | None, str]]:
     rival, leader = (number(audit.number(f"{name}-network-bytes")) for name in better)
     slower = max(ebs[name] for name in named) < min(ebs[name] for name in spared)
     wider = min(network[name] for name in better) > max(network[name] for name in rest)
-    less = "Holds if the three have less EBS throughput than each of the others. By the source's own numbers, in MB/s:"
+    less = "Holds if the three have less EBS throughput than each of the others. The source's numbers, in MB/s:"
     more = (
-        "Holds if both have a higher network bandwidth than each of the others. By the source's own numbers, in "
-        f"Mbit/s: {bandwidths}. "
-        f"But IOWait is time waiting for disks, and both have the highest EBS throughput, {number(ebs[LEADER])} MB/s."
+        "Holds if both have a higher network bandwidth than each of the others. The source's numbers, in Mbit/s: "
+        f"{bandwidths}. But IOWait is time waiting for disks, and both have the highest EBS throughput, "
+        f"{number(ebs[LEADER])} MB/s."
     )
     outbound = (
-        f"By the source's own numbers: {number(network[LEADER])} against {number(network[RIVAL])} Mbit/s allow it; the "
-        "printed "
-        f"{leader} against {rival} MB/s would not. The source does not show that the network was the limit."
+        f"The source's numbers: {number(network[LEADER])} against {number(network[RIVAL])} Mbit/s allow it; the "
+        f"printed {leader} against {rival} MB/s would not. The source does not show that the network was the limit."
     )
     allowed = None if network[LEADER] > network[RIVAL] else False
     judged = ("bottleneck", slower, f"{less} {throughputs}."), ("iowait-network", wider, more)

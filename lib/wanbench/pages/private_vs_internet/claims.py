@@ -126,7 +126,7 @@ def _table_1(audit: Audit) -> None:
         minimum, mean, maximum, deviation = _path(audit, path)
         is_ordered = minimum <= mean <= maximum
         ordered = " <= ".join(audit.claims[f"{path}-{statistic}"].formatted for statistic in TABLE_1[:3])
-        own = f"By the source's own numbers: {ordered} {'holds' if is_ordered else 'does not hold'}."
+        own = f"The source's numbers: {ordered} {'holds' if is_ordered else 'does not hold'}."
         for statistic in TABLE_1[:3]:
             why = NOT_RERUN if statistic == "mean-rtt" else NOT_SET
             audit.judge(f"{path}-{statistic}", None if is_ordered else False, f"{own} {why}")
@@ -139,10 +139,9 @@ def _deviation(minimum: float, mean: float, maximum: float, deviation: float) ->
     farthest = max(maximum - mean, mean - minimum)
     bound = sqrt(max((maximum - mean) * (mean - minimum), 0.0))
     return (
-        f"By the source's own numbers: the largest deviation of an RTT from the mean is {number(farthest, 1)} ms. The "
-        "claimed "
-        f"deviation can{'' if deviation <= bound else 'not'} be a standard deviation, like ping's mdev: with this "
-        f"minimum, mean and maximum a standard deviation is at most {number(bound, 1)} ms (Bhatia & Davis 2000).",
+        f"The source's numbers: the largest deviation of an RTT from the mean is {number(farthest, 1)} ms. The "
+        f"claimed deviation can{'' if deviation <= bound else 'not'} be a standard deviation, like ping's mdev: with "
+        f"this minimum, mean and maximum a standard deviation is at most {number(bound, 1)} ms (Bhatia & Davis 2000).",
         abs(farthest - deviation) <= ROUNDING_MS,
     )
 
@@ -155,9 +154,9 @@ def _jitter(audit: Audit) -> None:
     audit.judge(
         "jitter",
         units <= {"ms²"},
-        "Holds if Table 1 gives jitter as a variance, in ms². But its unit is {', '.join(sorted(units))}, and ping "
-        "prints mdev, a standard deviation. The variances would be {squares}, a "
-        f"ratio of {number(ratio**2, 0)} instead of {number(ratio, 0)}.",
+        f"Holds if Table 1 gives jitter as a variance, in ms². But its unit is {', '.join(sorted(units))}, and ping "
+        f"prints mdev, a standard deviation. The variances would be {squares}, a ratio of {number(ratio**2, 0)} "
+        f"instead of {number(ratio, 0)}.",
     )
 
 
@@ -170,10 +169,10 @@ def _ratio(audit: Audit) -> None:
     agreeing = [ratio for ratio in (literally, as_times) if abs(ratio - of_packets) <= step]
     nearer = min((literally, as_times), key=lambda ratio: abs(ratio - predicted))
     own = (
-        f"By the source's own numbers: {more:g} % more is {times(literally)} as much, and {times(as_times)} as much is "
+        f"The source's numbers: {more:g} % more is {times(literally)} as much, and {times(as_times)} as much is "
         f"{more_or_less(as_times)}. The claimed ratio of packets, about {times(of_packets)}, agrees with "
         f"{' and '.join(map(times, agreeing)) or 'neither'}. Throughput limited by the window ({IN_FLIGHT} requests in "
-        f"flight times batch, over RTT) is proportional to the mean of 1 / RTT: Table 1 alone predicts "
+        "flight times batch, over RTT) is proportional to the mean of 1 / RTT: Table 1 alone predicts "
         f"{times(predicted)}, nearer to {times(nearer)}."
     )
     audit.judge(
@@ -185,7 +184,7 @@ def _ratio(audit: Audit) -> None:
     audit.compare(
         "packets",
         as_times,
-        f"By the source's own numbers: if packets are proportional to batches, {times(as_times)} "
+        f"The source's numbers: if packets are proportional to batches, {times(as_times)} "
         f"{'rounds' if as_times in agreeing else 'does not round'} to the claim, and {times(literally)} "
         f"{'rounds' if literally in agreeing else 'does not round'} to it.",
     )
@@ -202,7 +201,7 @@ def _traffic(audit: Audit, traffic: Mapping) -> None:
         "total": f"{number(background)} + {number(kafka)} = {number(background + kafka)}.",
     }
     for claim in TRAFFIC:
-        working = f"By the source's own numbers: {own[claim]}"
+        working = f"The source's numbers: {own[claim]}"
         if claim in traffic:
             working += f" Re-run, where background and batches were set: {traffic[claim]}"
         if claim == "total":
@@ -222,7 +221,7 @@ def _traffic(audit: Audit, traffic: Mapping) -> None:
     ratio = audit.number("times")
     below = (
         "Holds if the total, taken as payload of full TCP packets and counted with their headers, is below the rate "
-        "of {}. By the source's own numbers: with headers "
+        "of {}. The source's numbers: with headers "
         f"{number(in_packets, 0)} Mbit/s, on Ethernet {number(on_wire, 0)}, while the rate is {number(lower_mbps)} "
         f"Mbit/s. Over the VPN the total was lower: {number(background + kafka / ratio, 0)} Mbit/s, if the private "
         "link carried "
@@ -239,14 +238,13 @@ def _queues(audit: Audit, share: float) -> None:
     audit.judge(
         "never-full",
         None,
-        f"By the source's own numbers: the mean is {mean}, which does not show whether the link was ever full for a moment.",
+        f"The source's numbers: the mean is {mean}, which does not show whether the link was ever full for a moment.",
     )
     audit.judge(
         "no-queue",
         waiting < 1,
-        f"Holds if fewer than 1 packet would wait on average. By the source's own numbers: at {mean}, "
-        f"{number(waiting)} packets wait "
-        "if packets of one size arrive at random (M/D/1 queue, Pollaczek-Khinchine formula).",
+        f"Holds if fewer than 1 packet would wait on average. The source's numbers: at {mean}, {number(waiting)} "
+        "packets wait if packets of one size arrive at random (M/D/1 queue, Pollaczek-Khinchine formula).",
     )
 
 
@@ -254,15 +252,15 @@ def _thesis(audit: Audit, factorial: Factorial | None) -> None:
     rates = " and ".join(f"{audit.claims[name].formatted} Gbit/s" for name in ("same-rate", "vpn-rate"))
     ratio = _path(audit, "vpn")[1] / _path(audit, "private")[1]
     own = (
-        f"By the source's own numbers: the mean RTTs of the paths differ by a factor of {number(ratio)}, other "
-        f"properties differ too, and the rates ({rates}) were not varied. One comparison of two paths cannot separate "
-        "latency from bandwidth."
+        f"The source's numbers: the mean RTTs of the paths differ by a factor of {number(ratio)}, other properties "
+        f"differ too, and the rates ({rates}) were not varied. One comparison of two paths cannot separate latency "
+        "from bandwidth."
     )
     by_rtt = _harmonic(audit, "vpn") / _harmonic(audit, "private")
     left = audit.number("times") / by_rtt
     mean_alone = (
-        "By the source's own numbers: the RTTs of Table 1, by the mean of 1 / RTT, explain a ratio of "
-        f"{times(by_rtt)}, which leaves a factor of {number(left)} unexplained."
+        f"The source's numbers: the RTTs of Table 1, by the mean of 1 / RTT, explain a ratio of {times(by_rtt)}, which "
+        f"leaves a factor of {number(left)} unexplained."
     )
     audit.judge("thesis", None, own)
     audit.judge("variations", None, mean_alone)
@@ -277,6 +275,5 @@ def _thesis(audit: Audit, factorial: Factorial | None) -> None:
         "thesis",
         verdict,
         "Holds if halving the delay gains more than doubling the rate on average and at some levels of the factors, "
-        "and less at no levels. "
-        f"{factorial.verdict()} {factorial.shares_sentence()} {factorial.thesis.sentence}",
+        f"and less at no levels. {factorial.verdict()} {factorial.shares_sentence()} {factorial.thesis.sentence}",
     )

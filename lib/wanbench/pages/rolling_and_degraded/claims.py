@@ -199,7 +199,7 @@ def rolling_and_degraded(**measured: Estimate | Result | None) -> Audit:
 
 
 def _own_numbers(audit: Audit, per_topic: float, steady: dict[str, float]) -> None:
-    audit.compare("fifth", 4 + 1, "By the source's own numbers: the numbers of brokers start at 0.")
+    audit.compare("fifth", 4 + 1, "The source's numbers: the numbers of brokers start at 0.")
     start, end = audit.number("onset"), audit.number("mitigated")
     demoted = PER_HOUR + audit.number("restored") - end
     audit.note("restored", f"It is {number(demoted)} minutes after the demotion.")
@@ -207,16 +207,16 @@ def _own_numbers(audit: Audit, per_topic: float, steady: dict[str, float]) -> No
     audit.judge(
         "within-minutes",
         0 < end - start < MINUTES,
-        f"{bound} By the source's own numbers: about {number(end - start)} minutes.",
+        f"{bound} The source's numbers: about {number(end - start)} minutes.",
     )
     for claim, value in (("roll-version", steady["version"]), ("roll-partitions", steady["cku2-partitions"])):
-        audit.compare(claim, value, "By the source's own numbers: as in the steady-state benchmark.")
+        audit.compare(claim, value, "The source's numbers: as in the steady-state benchmark.")
     partitions, topics = audit.number("roll-partitions"), audit.number("roll-topics")
     shape = (
         f"{number(partitions / topics)} partitions per topic, against {number(per_topic)} in "
         f"{number(steady['t1-2cku-topics'])} topics of the steady-state benchmark"
     )
-    audit.note("roll-topics", f"By the source's own numbers: {shape}.")
+    audit.note("roll-topics", f"The source's numbers: {shape}.")
     producers = f"{shape}; with one producer per topic that is {number(topics)} producers"
     other = "the workload was another one, and its throughput, number of brokers and warm-up are not given."
-    audit.judge("roll-same", None, f"By the source's own numbers: {producers}. So {other}")
+    audit.judge("roll-same", None, f"The source's numbers: {producers}. So {other}")

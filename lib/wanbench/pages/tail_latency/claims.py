@@ -88,7 +88,7 @@ def tail_latency(**measured: Estimate | Result | None) -> Audit:
 def own_numbers(audit: Audit) -> None:
     """Test the claims of tests 1 to 3 that can be tested on the source's own numbers."""
     for claim, recomputed, working in (*_rates(audit), *_shapes(audit)):
-        audit.compare(claim, recomputed, f"By the source's own numbers: {working}")
+        audit.compare(claim, recomputed, f"The source's numbers: {working}")
     for judge in (_client, _rows, _headlines, _growth, _caveats):
         judge(audit)
 
@@ -114,7 +114,7 @@ def _rates(audit: Audit) -> list[tuple[str, float, str]]:
     low, high, full = (_mb_per_s(audit, name) for name in ("t1-low", "t1-high", "cku28-ingress"))
     most = high / 1e3 * (1 + reads)
     added = f"ingress is read {number(reads)} times, so the aggregate is {number(1 + reads)} times ingress"
-    reached = f"Holds if the highest aggregate reaches it. By the source's own numbers: {added}: {number(most)} GB/s."
+    reached = f"Holds if the highest aggregate reaches it. The source's numbers: {added}: {number(most)} GB/s."
     audit.judge("range-high", most >= audit.number("range-high"), reached)
     alone = f"{added}; {number(low * reads)} MB/s is egress alone."
     at_the_limit = ("figure-1-ingress", "t1-high", "t2-28cku-rate", "t3-rate")
@@ -161,16 +161,16 @@ def _client(audit: Audit) -> None:
     ]
     audit.note(
         "linger",
-        f"By the source's own numbers: in that time a producer has {number(min(per_linger), 1)} messages at the "
-        f"lowest throughput and {number(max(per_linger), 1)} at the highest, for a topic of "
+        f"The source's numbers: in that time a producer has {number(min(per_linger), 1)} messages at the lowest "
+        f"throughput and {number(max(per_linger), 1)} at the highest, for a topic of "
         f"{number(audit.number('t1-per-topic'))} partitions; a batch takes {number(BATCH_DEFAULT_BYTES / size, 1)}.",
     )
     default = f"The default of the Java client is {number(BATCH_DEFAULT_BYTES)} bytes."
     audit.compare("batch", BATCH_DEFAULT_BYTES / 1024, default)
     messages = 1e6 * _mb_per_s(audit, "t1-high") / size * 3600 * audit.number("duration")
     many = (
-        f"By the source's own numbers: that is {number(messages / 1e9)} billion messages at the highest throughput, "
-        "but only one"
+        f"The source's numbers: that is {number(messages / 1e9)} billion messages at the highest throughput, but only "
+        "one"
     )
     audit.note("duration", f"{many} test per row: no repetition and no interval is printed.")
 
@@ -194,9 +194,7 @@ def _rows(audit: Audit) -> None:
         made = audit.from_printed(lambda old, new: PERCENT * (old - new) / new, *pair, unit="%")
         times = number(ratio(audit, row), 2)
         audit.compare(
-            f"{row}-gain",
-            made,
-            f"By the source's own numbers: ({old} - {new}) / {new} is the excess; the ratio is {times}.",
+            f"{row}-gain", made, f"The source's numbers: ({old} - {new}) / {new} is the excess; the ratio is {times}."
         )
 
 
@@ -216,10 +214,7 @@ def _headlines(audit: Audit) -> None:
         times = ratios[row]
         texts.append(f"{old} / {new} = {number(times, 2)} as a ratio, {number(times - 1, 2)} as an excess")
     best, top = max(ratios.values()), ratios[AT_THE_LIMIT["28"]]
-    own = (
-        f"By the source's own numbers: the largest improvement in figure 6 is {texts[0]}; that in figure 7 is "
-        f"{texts[1]}."
-    )
+    own = f"The source's numbers: the largest improvement in figure 6 is {texts[0]}; that in figure 7 is {texts[1]}."
     column = "like the column of improvements"
     reaching = sum(times >= audit.number("title") for times in ratios.values())
     rows = f"{number(reaching)} of {number(len(ratios))} rows reach it."
@@ -236,15 +231,15 @@ def _headlines(audit: Audit) -> None:
     excess = f"as an excess, {column}, it would be {number(times.estimate - 1, 1)}."
     audit.compare("t2-improvement", times, f"{own} It is the ratio, rounded down; {excess}")
     implied = (
-        "The source gives no numbers of figure 8. By the source's own numbers: p99 at this rate and with as many "
-        "topics improves by a "
-        f"factor of {number(top, 1)} in figure 6, so a higher percentile would have to improve by the claimed factor."
+        "The source gives no numbers of figure 8. The source's numbers: p99 at this rate and with as many topics "
+        f"improves by a factor of {number(top, 1)} in figure 6, so a higher percentile would have to improve by the "
+        "claimed factor."
     )
     audit.judge("t3-times", None, implied)
     for claim, figure in (("t1-better", ROWS_6), ("t2-better", ROWS_7)):
         series = ", ".join(number(ratios[row], 2) for row in figure)
         holds = all(ratios[row] > 1 for row in figure)
-        audit.judge(claim, holds, f"Holds if every ratio is above 1. By the source's own numbers: {series}.")
+        audit.judge(claim, holds, f"Holds if every ratio is above 1. The source's numbers: {series}.")
 
 
 def _growth(audit: Audit) -> None:
@@ -254,12 +249,9 @@ def _growth(audit: Audit) -> None:
         [_growths(audit, rows, system) for system in ("kafka", "kora")] for rows in (FIGURE_6, by_partitions)
     )
     own = (
-        "By the source's own numbers: as throughput grows, the largest p99 of Apache Kafka over its smallest is "
-        f"{_texts(kafka)}, "
-        "and that "
-        f"of Confluent Cloud {_texts(kora)}. As partitions grow, these ratios are {_texts(kafka_partitions)} for "
-        "Apache "
-        f"Kafka, and {_texts(kora_partitions)} for Confluent Cloud."
+        "The source's numbers: as throughput grows, the largest p99 of Apache Kafka over its smallest is "
+        f"{_texts(kafka)}, and that of Confluent Cloud {_texts(kora)}. As partitions grow, these ratios are "
+        f"{_texts(kafka_partitions)} for Apache Kafka, and {_texts(kora_partitions)} for Confluent Cloud."
     )
     worse = f"Holds if it grows by a factor above {CONSISTENT:g} at the largest cluster."
     same = f"Holds if it grows by a factor below {CONSISTENT:g} everywhere (the source gives no limit)."
@@ -271,15 +263,10 @@ def _growth(audit: Audit) -> None:
     grows = all(each == sorted(each) for each in by_load.values())
     even = all(max(each) < CONSISTENT * min(each) for each in with_more.values())
     bound = f"Holds if the ratios at one cluster differ by a factor below {CONSISTENT:g} (the source gives no limit)."
-    all_partitions = (
-        f"By the source's own numbers, with the row of figure 6 that has all partitions: {_series(with_more)}."
-    )
+    all_partitions = f"The source's numbers, with the row of figure 6 that has all partitions: {_series(with_more)}."
     every = [ratio(audit, row) for row in (*ROWS_6, *ROWS_7)]
     ends = f"{number(min(every), 2)} to {number(max(every), 2)}"
-    varies = (
-        f"Holds if the ratio differs by a factor above {CONSISTENT:g} between rows. By the source's own numbers: "
-        f"{ends}."
-    )
+    varies = f"Holds if the ratio differs by a factor above {CONSISTENT:g} between rows. The source's numbers: {ends}."
     for claim, holds, working in (
         ("kafka-throughput", kafka["28"] > CONSISTENT, f"{worse} {own}"),
         ("kafka-partitions", kafka_partitions["28"] > CONSISTENT, f"{worse} {own}"),
@@ -290,7 +277,7 @@ def _growth(audit: Audit) -> None:
         (
             "figure-5-expands",
             grows,
-            f"Holds if the ratio grows from row to row. By the source's own numbers: {_series(by_load)}.",
+            f"Holds if the ratio grows from row to row. The source's numbers: {_series(by_load)}.",
         ),
         ("t2-consistent", even, f"{bound} {all_partitions}"),
         ("your-mileage", max(every) > CONSISTENT * min(every), varies),
@@ -321,7 +308,7 @@ def _caveats(audit: Audit) -> None:
     falls = "It falls with the number of partitions, as the note says."
     course = again if kora[-1] > kora[-2] else falls
     audit.judge(
-        "tiering", None, f"By the source's own numbers: Confluent Cloud's p99 at 2 CKU is {series} partitions. {course}"
+        "tiering", None, f"The source's numbers: Confluent Cloud's p99 at 2 CKU is {series} partitions. {course}"
     )
     admitted = "This limits the whole comparison: Apache Kafka ran without tiered storage in all"
     marked = f"{len(ROWS_6 + ROWS_7)} rows, although only {len(FIGURE_7['2'])} are marked."
