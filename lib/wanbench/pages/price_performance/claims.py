@@ -128,8 +128,7 @@ def _setup(audit: Audit) -> list[tuple[str, bool | None, str]]:
     audit.note("retention", f"The source's numbers: a partition gets at most {number(kept_gb)} GB {of}")
     working = (
         f"Holds if {number(partitions)} is a multiple of {number(brokers)} brokers; that is "
-        f"{number(partitions / brokers, 1)} partitions per broker. Otherwise brokers hold equally many only with "
-        f"{number(brokers)} replicas, which the source does not mention. If the printed cost covers all brokers, EBS "
+        f"{number(partitions / brokers, 1)} partitions per broker. Otherwise brokers hold equally many partitions only with {number(brokers)} replicas, which the source does not mention. If the printed cost covers all brokers, EBS "
         f"volumes could write at most {number(most, 2)} copies of a message; if it covers one, the cluster costs "
         f"{number(brokers)} times as much."
     )
@@ -167,8 +166,7 @@ def _costs(audit: Audit) -> list[tuple[str, bool | None, str]]:
         working = (
             f"The source's numbers: {audit.number(f'{name}-exact'):g} USD/h divided by this cost is "
             f"{number(messages_per_s(audit, name) / MEGA)} million messages/s, or {number(mb_per_s, 0)} MB/s: per "
-            f"broker if the cost includes all {number(brokers)} brokers, for the whole cluster if it includes one. EBS "
-            f"volumes can write {number(copies, 2)} copies of that in the first case, and "
+            f"broker if the cost includes all {number(brokers)} brokers, for the whole cluster if it includes one. EBS volumes can write {number(copies, 2)} copies at that rate in the first case, and "
             f"{number(brokers * copies, 2)} in the second."
         )
         rows.append((f"{name}-billion", None, working))
@@ -180,9 +178,8 @@ def _costs(audit: Audit) -> list[tuple[str, bool | None, str]]:
     added = (other * rate - price * rival) / (rival - rate)
     clearly = (
         f"The source's numbers: {gap} % ahead of {RIVAL}, from {number(audit.number('runs'))} runs whose scatter is "
-        f"not printed. Only instances are priced. If each broker cost {number(added, 3)} USD/h more, such as for its "
-        f"EBS volumes, or if {LEADER} cost {number(other * rate / rival, 3)} USD/h, both would tie; beyond that "
-        f"{RIVAL} leads."
+        f"not printed. The source prices only instances. If each broker cost {number(added, 3)} USD/h more, such as for its "
+        f"EBS volumes, or if {LEADER} cost {number(other * rate / rival, 3)} USD/h, both types would tie; at more, {RIVAL} would lead."
     )
     return [*rows, ("leader", order[0] == LEADER, lowest), ("clearly", None, clearly)]
 
@@ -204,7 +201,7 @@ def _rates(audit: Audit) -> list[tuple[str, bool | None, str]]:
     intel = "Holds if the newer Intel type is ahead of Graviton3, and the older at most a tenth behind Graviton2."
     more = f"Holds if {LEADER} has the higher rate of messages in: {number(produced, 2)} times that of {RIVAL}."
     apart = (
-        f"By messages these differ by a factor of {number(spread, 2)}, and the source says that {LEADER} sends far "
+        f"The message rates of these types differ by a factor of {number(spread, 2)}, and the source says that {LEADER} sends far "
         f"more than {RIVAL}."
     )
     return [
@@ -222,7 +219,7 @@ def _rates(audit: Audit) -> list[tuple[str, bool | None, str]]:
             (
                 "other-bottlenecks",
                 None,
-                f"{no_network} By messages, these are ahead of the slowest of the three: {ahead}.",
+                f"{no_network} These types have higher message rates than the slowest of the three: {ahead}.",
             ),
             (
                 "merit",
@@ -242,8 +239,7 @@ def _disks(audit: Audit) -> list[tuple[str, bool | None, str]]:
     saturated = (
         f"Holds if each writes at least {quantity(FULL, 'fraction')} of its maximum. The source's numbers: one copy "
         f"per priced broker would use {each}. So when {order[0]} is saturated, {order[-1]} writes "
-        f"{quantity(least, 'fraction')} of its maximum, however many brokers are priced and copies stored. To be "
-        f"saturated it would have to read {number(1 / least - 1, 1)} times as much from disk as it writes."
+        f"{quantity(least, 'fraction')} of its maximum, however many brokers are priced and copies stored. To be saturated, {order[-1]} would have to read {number(1 / least - 1, 1)} times as much from disk as it writes."
     )
     ratio = audit.number("m6a-ebs") / audit.number("m5-ebs")
     bound = f"Holds if they differ by a factor of at most {SIMILAR:g}."
@@ -271,8 +267,7 @@ def _causes(audit: Audit) -> list[tuple[str, bool | None, str]]:
         f"{number(ebs[LEADER])} MB/s."
     )
     outbound = (
-        f"The source's numbers: {number(network[LEADER])} against {number(network[RIVAL])} Mbit/s allow it; the "
-        f"printed {leader} against {rival} MB/s would not. The source does not show that the network was the limit."
+        f"The source's numbers: {number(network[LEADER])} against {number(network[RIVAL])} Mbit/s allow the claim; the printed {leader} against {rival} MB/s do not. The source does not show that the network was the limit."
     )
     allowed = None if network[LEADER] > network[RIVAL] else False
     judged = ("bottleneck", slower, f"{less} {throughputs}."), ("iowait-network", wider, more)

@@ -202,8 +202,8 @@ def _own_numbers(audit: Audit, per_topic: float, steady: dict[str, float]) -> No
     audit.compare("fifth", 4 + 1, "The source's numbers: the numbers of brokers start at 0.")
     start, end = audit.number("onset"), audit.number("mitigated")
     demoted = PER_HOUR + audit.number("restored") - end
-    audit.note("restored", f"It is {number(demoted)} minutes after the demotion.")
-    bound = f"Holds if it took less than {number(MINUTES)} minutes."
+    audit.note("restored", f"Leadership was restored {number(demoted)} minutes after the demotion.")
+    bound = f"Holds if mitigation took less than {number(MINUTES)} minutes."
     audit.judge(
         "within-minutes",
         0 < end - start < MINUTES,
@@ -218,5 +218,5 @@ def _own_numbers(audit: Audit, per_topic: float, steady: dict[str, float]) -> No
     )
     audit.note("roll-topics", f"The source's numbers: {shape}.")
     producers = f"{shape}; with one producer per topic that is {number(topics)} producers"
-    other = "the workload was another one, and its throughput, number of brokers and warm-up are not given."
+    other = "the workload differed, and the source does not state its throughput, number of brokers and warm-up."
     audit.judge("roll-same", None, f"The source's numbers: {producers}. So {other}")

@@ -101,9 +101,7 @@ class Restarts(OverEpisodes):
             parts.append(
                 f"In the median, a “{name}” adds {excess} to p99. The p99 of its slowest second is {peak}. In "
                 f"{spikes} of {count(int(own.sum()), 'restart')} some second had a p99 above the undisturbed limit. "
-                f"The time with p99 above that limit is {back}. In at most "
-                f"{number(100 * (1 - self.limit_level), 0)} % of undisturbed "
-                "periods of the same length, p99 also exceeds it."
+                f"The time with p99 above that limit is {back}. In at most {number(100 * (1 - self.limit_level), 0)} % of undisturbed periods of the same length, p99 also exceeds the limit."
             )
         return " ".join(parts)
 

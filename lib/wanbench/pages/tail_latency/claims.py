@@ -114,7 +114,7 @@ def _rates(audit: Audit) -> list[tuple[str, float, str]]:
     low, high, full = (_mb_per_s(audit, name) for name in ("t1-low", "t1-high", "cku28-ingress"))
     most = high / 1e3 * (1 + reads)
     added = f"ingress is read {number(reads)} times, so the aggregate is {number(1 + reads)} times ingress"
-    reached = f"Holds if the highest aggregate reaches it. The source's numbers: {added}: {number(most)} GB/s."
+    reached = f"Holds if the highest aggregate reaches the claimed number. The source's numbers: {added}: {number(most)} GB/s."
     audit.judge("range-high", most >= audit.number("range-high"), reached)
     alone = f"{added}; {number(low * reads)} MB/s is egress alone."
     at_the_limit = ("figure-1-ingress", "t1-high", "t2-28cku-rate", "t3-rate")
@@ -161,9 +161,9 @@ def _client(audit: Audit) -> None:
     ]
     audit.note(
         "linger",
-        f"The source's numbers: in that time a producer has {number(min(per_linger), 1)} messages at the lowest "
+        f"The source's numbers: in that time a producer collects {number(min(per_linger), 1)} messages at the lowest "
         f"throughput and {number(max(per_linger), 1)} at the highest, for a topic of "
-        f"{number(audit.number('t1-per-topic'))} partitions; a batch takes {number(BATCH_DEFAULT_BYTES / size, 1)}.",
+        f"{number(audit.number('t1-per-topic'))} partitions; a batch holds {number(BATCH_DEFAULT_BYTES / size, 1)}.",
     )
     default = f"The default of the Java client is {number(BATCH_DEFAULT_BYTES)} bytes."
     audit.compare("batch", BATCH_DEFAULT_BYTES / 1024, default)
@@ -217,23 +217,22 @@ def _headlines(audit: Audit) -> None:
     own = f"The source's numbers: the largest improvement in figure 6 is {texts[0]}; that in figure 7 is {texts[1]}."
     column = "like the column of improvements"
     reaching = sum(times >= audit.number("title") for times in ratios.values())
-    rows = f"{number(reaching)} of {number(len(ratios))} rows reach it."
-    reached = "Holds if the largest ratio reaches it, because the claim says “up to”."
+    rows = f"{number(reaching)} of {number(len(ratios))} rows reach the claimed ratio."
+    reached = "Holds if the largest ratio reaches the claimed ratio, because the claim says “up to”."
     audit.judge("title", best >= audit.number("title"), f"{reached} {own} {rows}")
-    shown = f"Holds if the ratio of p99 in the row of that rate exceeds it. That ratio is {number(top, 2)}."
+    shown = f"Holds if the ratio of p99 in the row of that rate exceeds the claimed ratio. The row has {number(top, 2)}."
     audit.judge("figure-1", top > audit.number("figure-1"), shown)
-    others = "Cases that are not printed may reach it; test 3 claims it for other percentiles."
+    others = "Cases that are not printed may reach the claimed ratio; test 3 claims it for other percentiles."
     audit.compare("p99-times", best, f"{own} {others}")
     for claim in ("t1-improvement", "figure-5-times"):
-        audit.compare(claim, ratios[largest[0]] - 1, f"{own} The claim is the excess, {column}.")
+        audit.compare(claim, ratios[largest[0]] - 1, f"{own} The claim states the excess, {column}.")
     names = (f"{largest[1]}-{system}" for system in ("kafka", "kora"))
     times = audit.from_printed(lambda old, new: old / new, *names, unit="times")
-    excess = f"as an excess, {column}, it would be {number(times.estimate - 1, 1)}."
-    audit.compare("t2-improvement", times, f"{own} It is the ratio, rounded down; {excess}")
+    excess = f"as an excess, {column}, it would state {number(times.estimate - 1, 1)}."
+    audit.compare("t2-improvement", times, f"{own} The claim states the ratio, rounded down; {excess}")
     implied = (
-        "The source gives no numbers of figure 8. The source's numbers: p99 at this rate and with as many topics "
-        f"improves by a factor of {number(top, 1)} in figure 6, so a higher percentile would have to improve by the "
-        "claimed factor."
+        "The source prints no numbers of figure 8. In figure 6, at this rate and with as many topics, p99 improves by a "
+        f"factor of {number(top, 1)}, so only a higher percentile can improve by the claimed factor."
     )
     audit.judge("t3-times", None, implied)
     for claim, figure in (("t1-better", ROWS_6), ("t2-better", ROWS_7)):
@@ -253,8 +252,8 @@ def _growth(audit: Audit) -> None:
         f"{_texts(kafka)}, and that of Confluent Cloud {_texts(kora)}. As partitions grow, these ratios are "
         f"{_texts(kafka_partitions)} for Apache Kafka, and {_texts(kora_partitions)} for Confluent Cloud."
     )
-    worse = f"Holds if it grows by a factor above {CONSISTENT:g} at the largest cluster."
-    same = f"Holds if it grows by a factor below {CONSISTENT:g} everywhere (the source gives no limit)."
+    worse = f"Holds if p99 grows by a factor above {CONSISTENT:g} at the largest cluster."
+    same = f"Holds if p99 grows by a factor below {CONSISTENT:g} everywhere (the source gives no limit)."
     stable = all(kora[cku] < kafka[cku] and kora_partitions[cku] < kafka_partitions[cku] for cku in CLUSTERS)
     everywhere = max(*kora.values(), *kora_partitions.values()) < CONSISTENT
     by_load, with_more = (
@@ -304,8 +303,8 @@ def _caveats(audit: Audit) -> None:
     kora = [audit.number(f"{row}-kora") for row in _by_partitions("2")]
     loads = [*(audit.number(f"{row}-load") for row in FIGURE_7["2"]), audit.number("cku2-partitions")]
     series = ", ".join(f"{number(ms)} ms with {number(load)}" for ms, load in zip(kora, loads, strict=True))
-    again = "The note explains the first; the last, which is slow again, is neither marked nor explained."
-    falls = "It falls with the number of partitions, as the note says."
+    again = "The note explains the first p99; it neither marks nor explains the last, which is high again."
+    falls = "This p99 falls as the number of partitions grows, as the note says."
     course = again if kora[-1] > kora[-2] else falls
     audit.judge(
         "tiering", None, f"The source's numbers: Confluent Cloud's p99 at 2 CKU is {series} partitions. {course}"
