@@ -49,7 +49,7 @@ def compression_levels(**measured: Estimate | Result | None) -> Audit:
     audit.compare(
         "up-to",
         best,
-        "The largest gain over a default level: 156 % is the new rate as a share of the old one, not the gain.",
+        "The largest gain over a default level: 156 % is the new rate as a share of the old rate, not the gain.",
     )
     rates, latencies, sizes = (_columns(audit, kind) for kind in ("rate", "latency", "size"))
     falling, rising = (one.apply(lambda v: v.dropna().is_monotonic_decreasing) for one in (rates, -latencies))

@@ -64,7 +64,7 @@ class ModelScores(RowsResult):
         parts = []
         for one, (_, part) in zip(self.estimates, self.rows.groupby("algorithm", sort=False), strict=True):
             tied = part.model[part.verdict == TIED]
-            parts.append(one.sentence + (f" Tied with it: {', '.join(tied)}." if len(tied) else ""))
+            parts.append(one.sentence + (f" Tied with this model: {', '.join(tied)}." if len(tied) else ""))
         return " ".join(parts)
 
     def formatted_table(self) -> pd.DataFrame:

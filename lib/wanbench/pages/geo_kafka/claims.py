@@ -124,11 +124,13 @@ def _placement(audit: Audit) -> None:
         audit.judge("test-partitions", False, f"{number(tested)} is not a multiple of {number(multiple)}.")
     left = replicas * (regions - 1) / regions
     follows = (
-        f"The source's numbers: with {number(replicas)} replicas over {number(regions)} regions, {number(left)} remain if a region is lost"
+        f"The source's numbers: with {number(replicas)} replicas over {number(regions)} regions, {number(left)} remain "
+        "if a region is lost"
     )
     for claim in ("survives", "lights-on"):
         working = (
-            f"{follows}; min.insync.replicas is {number(needed)}. These numbers alone do not show that the cluster goes on."
+            f"{follows}; min.insync.replicas is {number(needed)}. These numbers alone do not show that the cluster "
+            "goes on."
         )
         audit.judge(claim, None if left >= needed else False, working)
     audit.compare("in-sync", replicas, "The source's numbers: as many as there are replicas.")
@@ -199,7 +201,8 @@ def _rates(audit: Audit) -> None:
         "slower",
         None if total * 1e9 > bytes_per_s else False,
         f"The source's numbers: {number(consumers)} consumers read {number(total)} GB/s while {number(producers)} "
-        f"producers write {number(bytes_per_s / 1e9)} GB/s. One case does not show that consumers are always faster, and they can read more than is written only while they catch up.",
+        f"producers write {number(bytes_per_s / 1e9)} GB/s. One case does not show that consumers are always faster, "
+        "and they can read more than is written only while they catch up.",
     )
     per_s = rate * size / audit.number("test-partitions")
     filled_ms = 1e3 * 1024 * audit.number("batch-size") / per_s
@@ -208,7 +211,8 @@ def _rates(audit: Audit) -> None:
         "linger",
         None,
         f"The source's numbers: one producer's messages, sent to {number(partitions)} partitions in turn, fill a "
-        f"batch in {number(filled_ms)} ms. Since Kafka 2.4 a producer fills the batch of one partition before it turns to the next, which takes {number(filled_ms / partitions)} ms per batch.",
+        f"batch in {number(filled_ms)} ms. Since Kafka 2.4 a producer fills the batch of one partition before it "
+        f"turns to the next, which takes {number(filled_ms / partitions)} ms per batch.",
     )
 
 
@@ -221,7 +225,8 @@ def _network(audit: Audit) -> None:
         "tunnel-rate",
         None,
         f"The source's numbers: {number(rate)} GB/s is {number(8 * rate)} Gbit/s. The reported throughput sends "
-        f"{number(per_gateway)} GB/s out of each region before compression, which such a tunnel can carry. A tunnel of {number(rate)} Gbit/s ({number(rate / 8)} GB/s) could not.",
+        f"{number(per_gateway)} GB/s out of each region before compression, which such a tunnel can carry. A tunnel "
+        f"of {number(rate)} Gbit/s ({number(rate / 8)} GB/s) could not.",
     )
     audit.judge(
         "gateway",

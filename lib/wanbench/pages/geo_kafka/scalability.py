@@ -78,7 +78,8 @@ class Scalability(Result):
         shown = "is not shown to differ from linear" if self.is_linear_possible else "is not linear"
         one = self.efficiency
         growth = (
-            f"Growth of {self.throughput} with {self.producers} {shown}. With {most}, it is {one.formatted} of linear growth ({percent(self.level)} interval {one.formatted_interval or 'none'}; {one.counted})."
+            f"Growth of {self.throughput} with {self.producers} {shown}. With {most}, it is {one.formatted} of linear "
+            f"growth ({percent(self.level)} interval {one.formatted_interval or 'none'}; {one.counted})."
         )
         return f"{growth} {self._peak_sentence(most)}"
 
@@ -123,7 +124,8 @@ class Scalability(Result):
             name="scalability",
             title=theme.headline(growth, f"{self.throughput} against {self.producers}"),
             subtitle="Points: trials. Line: the Universal Scalability Law. Band: its "
-            f"{percent(self.level)} interval, for each number of {self.producers} separately. Dashed: linear growth from the value that the law has at 1.",
+            f"{percent(self.level)} interval, for each number of {self.producers} separately. Dashed: linear growth "
+            "from the value that the law has at 1.",
             alt=f"Throughput against producers. {self}",
             caption=str(self),
             table=curve,

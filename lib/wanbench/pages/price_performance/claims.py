@@ -128,8 +128,9 @@ def _setup(audit: Audit) -> list[tuple[str, bool | None, str]]:
     audit.note("retention", f"The source's numbers: a partition gets at most {number(kept_gb)} GB {of}")
     working = (
         f"Holds if {number(partitions)} is a multiple of {number(brokers)} brokers; that is "
-        f"{number(partitions / brokers, 1)} partitions per broker. Otherwise brokers hold equally many partitions only with {number(brokers)} replicas, which the source does not mention. If the printed cost covers all brokers, EBS "
-        f"volumes could write at most {number(most, 2)} copies of a message; if it covers one, the cluster costs "
+        f"{number(partitions / brokers, 1)} partitions per broker. Otherwise brokers hold equally many partitions only "
+        f"with {number(brokers)} replicas, which the source does not mention. If the printed cost covers all brokers, "
+        f"EBS volumes could write at most {number(most, 2)} copies of a message; if it covers one, the cluster costs "
         f"{number(brokers)} times as much."
     )
     return [("same-partitions", True if partitions % brokers == 0 else None, working)]
@@ -166,7 +167,8 @@ def _costs(audit: Audit) -> list[tuple[str, bool | None, str]]:
         working = (
             f"The source's numbers: {audit.number(f'{name}-exact'):g} USD/h divided by this cost is "
             f"{number(messages_per_s(audit, name) / MEGA)} million messages/s, or {number(mb_per_s, 0)} MB/s: per "
-            f"broker if the cost includes all {number(brokers)} brokers, for the whole cluster if it includes one. EBS volumes can write {number(copies, 2)} copies at that rate in the first case, and "
+            f"broker if the cost includes all {number(brokers)} brokers, for the whole cluster if it includes one. EBS "
+            f"volumes can write {number(copies, 2)} copies at that rate in the first case, and "
             f"{number(brokers * copies, 2)} in the second."
         )
         rows.append((f"{name}-billion", None, working))
@@ -178,8 +180,9 @@ def _costs(audit: Audit) -> list[tuple[str, bool | None, str]]:
     added = (other * rate - price * rival) / (rival - rate)
     clearly = (
         f"The source's numbers: {gap} % ahead of {RIVAL}, from {number(audit.number('runs'))} runs whose scatter is "
-        f"not printed. The source prices only instances. If each broker cost {number(added, 3)} USD/h more, such as for its "
-        f"EBS volumes, or if {LEADER} cost {number(other * rate / rival, 3)} USD/h, both types would tie; at more, {RIVAL} would lead."
+        f"not printed. The source prices only instances. If each broker cost {number(added, 3)} USD/h more, such as "
+        f"for its EBS volumes, or if {LEADER} cost {number(other * rate / rival, 3)} USD/h, both types would tie; at "
+        f"more, {RIVAL} would lead."
     )
     return [*rows, ("leader", order[0] == LEADER, lowest), ("clearly", None, clearly)]
 
@@ -201,8 +204,8 @@ def _rates(audit: Audit) -> list[tuple[str, bool | None, str]]:
     intel = "Holds if the newer Intel type is ahead of Graviton3, and the older at most a tenth behind Graviton2."
     more = f"Holds if {LEADER} has the higher rate of messages in: {number(produced, 2)} times that of {RIVAL}."
     apart = (
-        f"The message rates of these types differ by a factor of {number(spread, 2)}, and the source says that {LEADER} sends far "
-        f"more than {RIVAL}."
+        f"The message rates of these types differ by a factor of {number(spread, 2)}, and the source says that "
+        f"{LEADER} sends far more than {RIVAL}."
     )
     return [
         (claim, holds, f"{working} {own}")
@@ -239,7 +242,8 @@ def _disks(audit: Audit) -> list[tuple[str, bool | None, str]]:
     saturated = (
         f"Holds if each writes at least {quantity(FULL, 'fraction')} of its maximum. The source's numbers: one copy "
         f"per priced broker would use {each}. So when {order[0]} is saturated, {order[-1]} writes "
-        f"{quantity(least, 'fraction')} of its maximum, however many brokers are priced and copies stored. To be saturated, {order[-1]} would have to read {number(1 / least - 1, 1)} times as much from disk as it writes."
+        f"{quantity(least, 'fraction')} of its maximum, however many brokers are priced and copies stored. To be "
+        f"saturated, {order[-1]} would have to read {number(1 / least - 1, 1)} times as much from disk as it writes."
     )
     ratio = audit.number("m6a-ebs") / audit.number("m5-ebs")
     bound = f"Holds if they differ by a factor of at most {SIMILAR:g}."
@@ -267,7 +271,8 @@ def _causes(audit: Audit) -> list[tuple[str, bool | None, str]]:
         f"{number(ebs[LEADER])} MB/s."
     )
     outbound = (
-        f"The source's numbers: {number(network[LEADER])} against {number(network[RIVAL])} Mbit/s allow the claim; the printed {leader} against {rival} MB/s do not. The source does not show that the network was the limit."
+        f"The source's numbers: {number(network[LEADER])} against {number(network[RIVAL])} Mbit/s allow the claim; the "
+        f"printed {leader} against {rival} MB/s do not. The source does not show that the network was the limit."
     )
     allowed = None if network[LEADER] > network[RIVAL] else False
     judged = ("bottleneck", slower, f"{less} {throughputs}."), ("iowait-network", wider, more)

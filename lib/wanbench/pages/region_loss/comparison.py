@@ -153,9 +153,8 @@ class Comparison(Result):
             name="time-against-records",
             title=f"{len(self.losing)} of {count(len(self.settings), 'setting')} lost acknowledged records",
             subtitle="Small marker: one episode. Large marker: median outage with its interval, and mean loss. "
-            "With fewer "
-            "than six episodes the interval runs from the smallest to the largest value. Dotted: the interval has no upper end. "
-            "Orange: the setting lost acknowledged records.",
+            "With fewer than six episodes the interval runs from the smallest to the largest value. Dotted: the "
+            "interval has no upper end. Orange: the setting lost acknowledged records.",
             alt=f"Outage against loss per setting. {self}",
             caption=str(self),
             table=self.table(),
@@ -180,7 +179,9 @@ def values_of(tables: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, list[st
                 values = {"value": own[key], "variance": np.nan, "freedom": np.nan}
                 parts.append(own[["run_id", "block"]].assign(**about, **values))
             elif own[key].notna().any():
-                notes.append(f"“{name}” has an episode without an outage of {what}, or with an outage that ended only with healing")
+                notes.append(
+                    f"“{name}” has an episode without an outage of {what}, or with an outage that ended only with healing"
+                )
     return pd.concat(parts or [pd.DataFrame()], ignore_index=True), notes
 
 

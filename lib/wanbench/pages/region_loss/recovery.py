@@ -84,8 +84,8 @@ class Recovery(OverEpisodes):
             name="outages",
             title=theme.headline(stopped, "How long writes and reads stopped"),
             subtitle="Small marker: one episode (triangle: at least this long). Large marker: median, with its "
-            "interval. "
-            "With fewer than six episodes the interval runs from the smallest to the largest value. Dotted: the interval has no upper end.",
+            "interval. With fewer than six episodes the interval runs from the smallest to the largest value. "
+            "Dotted: the interval has no upper end.",
             alt=f"Outages per setting. {self}",
             caption=str(self),
             table=rows,

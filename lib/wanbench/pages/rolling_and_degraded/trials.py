@@ -231,9 +231,8 @@ class DisturbedTrials(RowsResult):
             name="latency-and-actions",
             title="Latency while brokers are disturbed",
             subtitle="Time from when a record was due until it was received: median, p99 and slowest record of each "
-            "second. Shaded: each action. Lighter: the time after the action until no partition was under-replicated. "
-            "Dashed: the "
-            f"undisturbed limit of p99, {quantity(self.limit_ms, 'ms')}.",
+            "second. Shaded: each action. Lighter: the time after the action until no partition was "
+            f"under-replicated. Dashed: the undisturbed limit of p99, {quantity(self.limit_ms, 'ms')}.",
             alt=f"Latency over time of {', '.join(titles)}. {caption}",
             caption=caption,
             table=pd.concat(tables, ignore_index=True),

@@ -114,7 +114,10 @@ def _rates(audit: Audit) -> list[tuple[str, float, str]]:
     low, high, full = (_mb_per_s(audit, name) for name in ("t1-low", "t1-high", "cku28-ingress"))
     most = high / 1e3 * (1 + reads)
     added = f"ingress is read {number(reads)} times, so the aggregate is {number(1 + reads)} times ingress"
-    reached = f"Holds if the highest aggregate reaches the claimed number. The source's numbers: {added}: {number(most)} GB/s."
+    reached = (
+        f"Holds if the highest aggregate reaches the claimed number. The source's numbers: {added}: {number(most)} "
+        "GB/s."
+    )
     audit.judge("range-high", most >= audit.number("range-high"), reached)
     alone = f"{added}; {number(low * reads)} MB/s is egress alone."
     at_the_limit = ("figure-1-ingress", "t1-high", "t2-28cku-rate", "t3-rate")
@@ -220,7 +223,9 @@ def _headlines(audit: Audit) -> None:
     rows = f"{number(reaching)} of {number(len(ratios))} rows reach the claimed ratio."
     reached = "Holds if the largest ratio reaches the claimed ratio, because the claim says “up to”."
     audit.judge("title", best >= audit.number("title"), f"{reached} {own} {rows}")
-    shown = f"Holds if the ratio of p99 in the row of that rate exceeds the claimed ratio. The row has {number(top, 2)}."
+    shown = (
+        f"Holds if the ratio of p99 in the row of that rate exceeds the claimed ratio. The row has {number(top, 2)}."
+    )
     audit.judge("figure-1", top > audit.number("figure-1"), shown)
     others = "Cases that are not printed may reach the claimed ratio; test 3 claims it for other percentiles."
     audit.compare("p99-times", best, f"{own} {others}")
@@ -231,8 +236,8 @@ def _headlines(audit: Audit) -> None:
     excess = f"as an excess, {column}, it would state {number(times.estimate - 1, 1)}."
     audit.compare("t2-improvement", times, f"{own} The claim states the ratio, rounded down; {excess}")
     implied = (
-        "The source prints no numbers of figure 8. In figure 6, at this rate and with as many topics, p99 improves by a "
-        f"factor of {number(top, 1)}, so only a higher percentile can improve by the claimed factor."
+        "The source prints no numbers of figure 8. In figure 6, at this rate and with as many topics, p99 improves by "
+        f"a factor of {number(top, 1)}, so only a higher percentile can improve by the claimed factor."
     )
     audit.judge("t3-times", None, implied)
     for claim, figure in (("t1-better", ROWS_6), ("t2-better", ROWS_7)):
