@@ -31,8 +31,8 @@ METHOD = (
     "(Snijders & Borgatti 1999; Davezies, D'Haultfœuille & Guyonvarch 2021)"
 )
 ASSUMPTION = (
-    "The coordinates are those of the hosts, and light takes the great circle in fibre of index 1.468. "
-    "A region placed wrongly by tens of kilometres moves its near pairs most"
+    "The coordinates are those of the hosts, and light takes the great circle in fibre of index 1.468. A wrong "
+    "position of a region, even by tens of kilometres, changes the inflation of its near pairs most"
 )
 
 

@@ -180,7 +180,7 @@ def values_of(tables: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, list[st
                 parts.append(own[["run_id", "block"]].assign(**about, **values))
             elif own[key].notna().any():
                 notes.append(
-                    f"“{name}” has an episode without an outage of {what}, or with an outage that ended only with healing"
+                    f"“{name}” has an episode without an outage of {what}, or one that ended only with healing"
                 )
     return pd.concat(parts or [pd.DataFrame()], ignore_index=True), notes
 
