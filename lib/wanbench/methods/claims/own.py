@@ -1,8 +1,8 @@
 """
 Audit an article of your own: its claims in YAML, with formulas over the numbers that it prints.
 
-`docs/own-claims.md` has an example and all keys. Units are checked by pint; a verdict honours the rounding of every
-printed number, as for the articles of this project.
+`docs/own-claims.md` has an example and all keys. The library pint checks units. A verdict allows for the rounding of
+every printed number, as for the articles that this project audits.
 """
 
 from __future__ import annotations

@@ -67,8 +67,8 @@ class Changes(RowsResult):
     What changed from side `a` to side `b`.
 
     rows: A row per comparison, changed ones first: `quantity`, `key` ("all" for a summary), `a` and `b` (geometric
-        means in `unit`), `ratio` (b over a) with its interval at `level`, `p` (corrected), `basis`, `verdict` and, if
-        undecided, the `reason`.
+        means in `unit`), `ratio` (b over a) with its interval at `level`, `p` (corrected), `basis` (what the interval
+        was computed from, such as "9 pairs"), `verdict` and, if undecided, the `reason`.
     margin: Ratios from 1 / (1 + margin) to 1 + margin do not matter.
     differs: How the set-ups differ: `what`, `a`, `b`.
     left_out: Keys that only one side has: `quantity`, `key`, `side`.
@@ -168,7 +168,7 @@ def compare(a: Side, b: Side, margin: float = MARGIN, of_faults: Callable | None
 
 
 def changes(values: pd.DataFrame, margin: float, a: Side, b: Side, notes: tuple[str, ...] = ()) -> Changes:
-    """Compare the values that `sides.measured` returns; the sides give names and set-ups."""
+    """Compare `values`, as `sides.measured` returns them; sides `a` and `b` are used for names and set-ups only."""
     values = values[values.value > 0].assign(log=lambda rows: np.log(rows.value))
     own = [set(map(tuple, values.loc[values.side == k, ["quantity", "key"]].to_numpy())) for k in (0, 1)]
     if not own[0] & own[1]:

@@ -1,4 +1,8 @@
-"""Fit RTT and throughput against distance: straight lines over unordered pairs; places are the units of intervals."""
+"""
+Fit RTT and throughput against distance by straight lines over unordered pairs of regions.
+
+Intervals treat places (regions at most 100 km apart), not pairs, as independent.
+"""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def capacity(samples: pd.DataFrame) -> Capacity:
 
 
 def by_link(loads: pd.DataFrame) -> pd.DataFrame:
-    """Summarise each link's windows of known utilisation, indexed by `LINK`: `Capacity.links` without backlogs."""
+    """Summarise windows per test and link (`LINK`), with the columns of `Capacity.links` except those on backlogs."""
     loads = loads.assign(window_s=loads.end_s - loads.start_s, is_full=loads.utilisation >= AT_CAPACITY)
     groups = loads.groupby(LINK, dropna=False)
     table = groups.agg(

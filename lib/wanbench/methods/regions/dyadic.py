@@ -21,7 +21,7 @@ CHUNK_CELLS = 4_000_000  # Number of weights held at a time: 32 MB
 
 
 def touches(first: np.ndarray, second: np.ndarray, n_regions: int) -> np.ndarray:
-    """Return a mask (regions, pairs): whether the region is an end of the pair."""
+    """Return a mask (regions, pairs) that is true where the region is an end of the pair."""
     region = np.arange(n_regions)[:, None]
     return (first == region) | (second == region)
 

@@ -220,7 +220,7 @@ class LeaveOut:
     lost: np.ndarray
 
     def determined(self, combination) -> np.ndarray:
-        """Return whether combinations (..., k) of coefficients are determined, whichever single region is left out."""
+        """Return whether each combination (..., k) of coefficients can be determined without any single region."""
         moved = np.einsum("gab,...b->...ga", self.lost, np.asarray(combination, dtype=float))
         return np.abs(moved).max(axis=(-2, -1)) < LOST
 
@@ -233,8 +233,8 @@ class LeaveOut:
 
     def scale(self, combination) -> np.ndarray:
         """
-        Return the factor that corrects the jackknife variance: true variance over mean jackknife variance, by the
-        model.
+        Return the factor that corrects the jackknife variance of a combination (..., k): its true variance over the
+        expectation of its jackknife variance, both under the working model.
         """
         combination, n = np.asarray(combination, dtype=float), len(self.without_region)
         model = np.einsum("...a,ab,...b->...", combination, self.model, combination)

@@ -67,7 +67,7 @@ class Units:
 
     @property
     def both(self) -> np.ndarray:
-        """For each pair, the number of its unordered pair of units, from 0."""
+        """The number, from 0, of the unordered pair of units to which each pair of regions belongs."""
         return unordered_numbers(self.first, self.second, self.n)
 
     def warnings(self) -> tuple[str, ...]:
@@ -219,8 +219,8 @@ def skew_of_effects(residual: np.ndarray, x: np.ndarray, grouped) -> Skew | None
     """
     Test whether effects of units on the height or on the slope of a line are skewed (D'Agostino 1970).
 
-    The effect of a unit on the height is the mean residual of its pairs; its effect on the slope is the slope of their
-    residuals over x. The test with the smaller p-value is returned.
+    The effect of a unit on the height is the mean residual of the unit's pairs; the effect on the slope is the slope of
+    these residuals over x, through the mean of x. Of both tests, the one with the smaller p-value is returned.
 
     residual, x: The residual and the x of each pair.
     grouped: The units (`Units`).

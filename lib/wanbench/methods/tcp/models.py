@@ -130,7 +130,7 @@ def pftk_bps(loss, rtt_ms, window_bytes=np.inf):
 
 
 def unlimited_window(loss):
-    """Return the mean window at a loss in segments, without a receiver's limit (Padhye et al. 1998, eq. 13, b = 1)."""
+    """Return the mean window in segments when a loss occurs, without a receiver's limit (Padhye 1998, eq. 13, b=1)."""
     return 1 + np.sqrt(8 * (1 - loss) / (3 * loss) + 1)
 
 
@@ -235,8 +235,8 @@ def throughput_models(transfer_s: float | None = None) -> tuple[ThroughputModel,
     """
     Return all models.
 
-    Each TCP model is limited by a fitted capacity C, as every path has one and near pairs would otherwise dominate the
-    fit. Mathis's curve is then the same as the window-limited one: throughput ~ 1/RTT below C.
+    Each TCP model is limited by a fitted capacity C, because every path has a capacity and near pairs would otherwise
+    dominate the fit. Mathis's curve then equals the window-limited curve: both are proportional to 1/RTT below C.
 
     transfer_s: The duration of each test in seconds; without it, the model of finite transfers is left out.
     """

@@ -109,7 +109,7 @@ class WindowFit(Result):
 
     @property
     def limits(self) -> str:
-        """Say how many pairs each limit applies to: "the window limits 12 pairs and the capacity limits 3 pairs"."""
+        """Return, as text, the number of pairs that each limit applies to: "the window limits 12 pairs and ..."."""
         n_pairs = self.pairs.limit.value_counts()
         return " and ".join(f"the {name} limits {count(int(n), 'pair')}" for name, n in n_pairs.items())
 

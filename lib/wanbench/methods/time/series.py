@@ -18,7 +18,8 @@ RESPONSE = 2_000  # Length of the impulse response: even with the largest root i
 
 def fit_autoregression(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """
-    Fit the coefficients of an autoregression, corrected for bias; none for a series that is constant or too short.
+    Fit the coefficients of an autoregression, and correct their bias; return an empty array for a series that is
+    constant or too short.
     """
     n, centred = len(values), values - values.mean()
     # The sum of squares of a constant series is not 0, due to rounding.
@@ -50,7 +51,7 @@ def least_squares(rows: np.ndarray, order: int) -> np.ndarray:
 
 
 def whitened(centred: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-    """Return the residuals of the autoregression: fewer than the values of the series, by its order."""
+    """Return the residuals of an autoregression of order p on a centred series; the first p values have none."""
     return scipy.signal.lfilter(np.concatenate([[1.0], -coefficients]), [1.0], centred)[len(coefficients) :]
 
 

@@ -1,4 +1,8 @@
-"""Summarise what was measured during a trial's load: pings, background traffic, packets on the link."""
+"""
+Summarise what was measured during a trial's load: pings, background traffic, packets on the link.
+
+The counted seconds of a trial are those in which all producers ran after their warm-up (module `counted_seconds`).
+"""
 
 import numpy as np
 import pandas as pd

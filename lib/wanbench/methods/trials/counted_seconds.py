@@ -1,6 +1,6 @@
 """
-Select the part of a trial that counts: its last successful attempt, its counted seconds, and its producers' lines
-within them.
+Select the part of a trial that counts: its last successful attempt, its counted seconds (those in which all producers
+ran after their warm-up), and the producers' lines within these seconds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class CountedSeconds:
     """
     The counted seconds of a trial: whole seconds of Unix time from `start_s` (included) to `end_s` (not included).
 
-    rule: How they were chosen.
+    rule: How these seconds were chosen.
     fault: Why no second counts; "" if some do.
     """
 

@@ -43,9 +43,9 @@ def is_transposed(corner: str) -> bool | None:
     """
     Return whether the regions in the first column answer the pings, according to the corner; None if that is unclear.
 
-    A corner with a single role ("Destination") labels the first column, and so does the first of two roles ("From /
-    To", "Source → Target"). Corners with words or arrows for an axis are unclear ("From → / To ↓"). Return False, the
-    usual case, for a corner that says nothing about directions.
+    If the corner names a single role ("Destination"), the first column has this role; if it names two ("From / To",
+    "Source → Target"), the first column has the first. A corner that describes the axes, in words or by arrows, is
+    unclear ("From → / To ↓"). Return False, the usual case, for a corner that says nothing about directions.
 
     >>> is_transposed("To \\\\ From"), is_transposed("Source → Dest"), is_transposed("Latency (ms)")
     (True, False, False)
@@ -103,12 +103,12 @@ class MatrixTimes:
 
 
 class NoMatrixError(ValueError):
-    """A grid is not a latency matrix; the message says what the grid is instead."""
+    """Error: a grid is not a latency matrix; the message says what the grid is instead."""
 
 
 def read_grid(grid: Grid, matrix, *, cloud=None, statistic=None, unit=None, transposed=None, decimal=None) -> str:
     """
-    Add the cells of a grid to `matrix`, and return the column of table pings for their statistic.
+    Add the times in a grid's cells to `matrix`, and return the column of table pings for them, such as mean_rtt_ms.
 
     The other parameters are as for `read_matrix`. Raise NoMatrixError, before anything is added, if the grid is not a
     latency matrix, and ParameterError if neither a parameter nor the grid says what the statistic or direction is.

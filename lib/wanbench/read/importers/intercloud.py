@@ -150,7 +150,7 @@ def _settings(sheet):
 
 
 def setting(start: pd.Series, end: pd.Series) -> pd.Series:
-    """Return "A to B" for each row, with "unknown" for one empty end; null if both are empty."""
+    """Return the setting "<start> to <end>" of each row, with "unknown" for an empty end; null if both are empty."""
     stated = (start != "") | (end != "")
     return (start.where(start != "", "unknown") + " to " + end.where(end != "", "unknown")).where(stated)
 

@@ -48,7 +48,7 @@ def read_matrix(
     The first column names the regions that measure, the first line the regions that answer, in any form that
     `region_from` reads. Names can have two columns or two lines (cloud and code, or name and code). Cells are times,
     with or without a unit. An empty cell, "-" or "N/A" means that nothing was measured, so a triangular matrix can be
-    read, too. Every time is a separate test, even if a pair occurs twice. In JSON, an object (or its member `data`)
+    read, too. Each cell with a time is a test, even if a pair occurs twice. In JSON, an object (or its member `data`)
     maps each measuring region to an object that maps answering regions to times.
 
     Table unread lists what was skipped: each cell that is not a time, each name that is not exactly one region, and,
@@ -166,10 +166,10 @@ def _grid(path, text, delimiter):
 
 def tables_of(path, source: dict, parts: Sequence[tuple[str, MatrixTimes]], settings: Sequence[str] = ()) -> dict:
     """
-    Return the tables of the matrices in a file. Raise RawDataError if there is no time between two regions.
+    Return the tables of the matrices in a file. Raise RawDataError if no matrix has a time between two regions.
 
-    `parts` has, for each matrix, a column of table pings and the contents of the matrix. `settings` has a string for
-    each matrix; this text becomes the setting of the matrix's tests if a pair occurs in several matrices.
+    `parts` has, for each matrix, the column of table pings for its times, and its contents. `settings` has a string for
+    each matrix. If any pair of regions occurs in several matrices, this string is the setting of the matrix's tests.
     """
     name = Path(path).name
     matrices = [matrix for _, matrix in parts]

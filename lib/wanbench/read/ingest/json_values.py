@@ -30,7 +30,7 @@ FREE_VALUES = 200_000
 
 
 def check_values(path, text: str, bytes_per_value: int) -> None:
-    """Reject JSON with more than one value per `bytes_per_value`, before its values take memory."""
+    """Raise RawDataError if long JSON has more than one value per `bytes_per_value` characters, to save memory."""
     most = max(FREE_VALUES, len(text) // bytes_per_value)
     if len(text) > most and (n := sum(map(text.count, ",[{"))) > most:
         found = f"{n:,} values in {len(text):,} characters"
@@ -50,8 +50,8 @@ def is_time(value) -> bool:
 
 def fits(value, *shape) -> bool:
     """
-    Return whether a value is a list that fits a shape. Each element of the shape is either the required value, or a
-    function that tells whether it accepts the value.
+    Return whether a value is a list whose elements match `shape`, which has, for each element, either the required
+    value or a function that returns whether the element is valid.
     """
     return (
         isinstance(value, list)
@@ -74,7 +74,7 @@ def is_text(value) -> bool:
 
 
 def is_us(value) -> bool:
-    """Return whether a value is a time in a program's line, in microseconds since the program's origin."""
+    """Return whether a value can be a time in µs since a program's `origin_ns`, as programs print it in their lines."""
     return is_count(value) and value < LONGEST_US
 
 
@@ -183,8 +183,8 @@ class Members:
 
     def number(self, name: str, *, unknown: float | None = None, most: float = LARGEST) -> float | None:
         """
-        Return the member `name`, a number from 0 to `most`; None if it equals `unknown`, which stands for an unknown
-        value. Any other value is a RawDataError.
+        Return the member `name`, a number from 0 to `most`; None if the member is missing or equals `unknown`, the
+        program's code for an unknown value. Raise RawDataError for any other value.
         """
         value = self.values.get(name)
         if value is None or value != value or value == unknown:
@@ -195,8 +195,8 @@ class Members:
 
     def count(self, name: str, *, unknown: int | None = None, minimum: int | None = 0) -> int | None:
         """
-        Return, as `number` does, a member that is a whole number from 0; a negative number gives None if `minimum` is
-        None.
+        Return a member that must be a whole number from 0, as `number` does. If `minimum` is None, a negative number
+        is allowed and returned as None.
         """
         value = self.values.get(name)
         if value is None or value != value or value == unknown:

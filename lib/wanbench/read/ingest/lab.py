@@ -31,8 +31,8 @@ def read_devices(path) -> dict[str, pd.DataFrame]:
 
 def of_all_sessions(counters: pd.DataFrame, run_id: str) -> pd.DataFrame:
     """
-    Sum table link_counters over a run's sessions; a sum is null if one session's value is unknown, and mean_late_ms is
-    null if there are several sessions.
+    Sum table link_counters over a run's lab sessions. A sum is null if one session's value is unknown. worst_late_ms is
+    the maximum over sessions, and mean_late_ms is null if there are several sessions.
     """
     counters = counters.assign(run_id=run_id)
     if counters.duplicated(LINK).any():

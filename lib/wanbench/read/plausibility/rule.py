@@ -1,5 +1,5 @@
 """
-Define rules and how they raise flags, and compute what several rules need: round trips, row names, the bound of a tail.
+Define rules and how they make flags, and compute what several rules need: round trips, row names, the bound of a tail.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ RULES: Mapping[str, Rule] = extensions(
 
 @dataclass(frozen=True)
 class Column:
-    """A column `name` of numbers (`values`) in the rows `frame` of a table; `names` are the names of the rows."""
+    """Column `name` of a table's rows `frame`: its numbers `values`, and the names of the rows in flags, `names`."""
 
     table: str
     frame: pd.DataFrame
@@ -139,10 +139,10 @@ def row_names(table: str, frame: pd.DataFrame) -> pd.Series:
 
 def round_trips(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
-    Return one row per ping command, test with echoes, and transfer with an RTT between two regions.
+    Return one row per test with echoes, and per row of pings, transfers and pairs that has an RTT between two regions.
 
-    `rtt_ms` is the smallest RTT statistic of the row, `column_name` its column in the table, and `max_ms` the largest
-    statistic. Echoes over a link that was cut or changed are omitted.
+    `rtt_ms` is the smallest RTT statistic of the row, `column_name` the name of this statistic's column, and `max_ms`
+    the largest statistic. Echoes over a link that was cut or changed are omitted.
     """
     parts = [_echoes(tables["echoes"])] if "echoes" in tables else []
     parts += [_summaries(name, tables[name]) for name in SMALLEST_FIRST if name in tables]

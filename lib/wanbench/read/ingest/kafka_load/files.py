@@ -142,10 +142,10 @@ PLACED = ("topic", "partition", "leader", "replicas", "in_sync")
 
 def read_batches(path) -> dict[str, pd.DataFrame]:
     """
-    Read tables batches and placements, without context columns.
+    Read tables batches and placements, without context columns, from <stem>.batches.json.
 
-    The member `rows` may have each second of a partition on a broker only once; if nothing was counted, `left_out` says
-    why instead. Raise RawDataError for anything else, or if `replicas` are invalid.
+    Its member `rows` has at most one row per broker, partition and second; if no batches were counted, the member
+    `left_out` says why. Raise RawDataError if both are missing, or if `rows` or `replicas` are invalid.
     """
     content = read_json(path, dict, "counts of batches, as a JSON object")
     rows = content.get("rows", [])
