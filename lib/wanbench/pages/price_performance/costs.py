@@ -143,8 +143,8 @@ class SizeCosts(Result):
             figure,
             name="cost-per-billion",
             title=theme.headline(f"A billion messages cost {first} to {last}", "What a billion messages cost"),
-            subtitle="Small points: trials. Bars: interval of a setting's mean. The table shows whether two sizes differ: "
-            "it compares their trials block by block.",
+            subtitle="Small points: trials. Bars: interval of a setting's mean. "
+            "The table compares the trials of two sizes block by block.",
             alt=f"Rates and costs by setting. {self}",
             caption=str(self),
             table=self.table(),
