@@ -42,7 +42,7 @@ RULES = (
     Rule("leaders_back", "rebalances", ALWAYS),
     Rule("healing", "autonomous", ALWAYS),  # replicas and leaders came back, untouched
 )
-# Quantities shown next to claims that they cannot decide, because they are not comparable.
+# Measured quantities that are shown next to a claim but cannot decide it, because the two are not comparable.
 SHOWN = {
     "tuned_over_default": ("tuning",),
     "partitions": ("plateau",),  # throughput with 144 partitions over that with 72
@@ -111,7 +111,7 @@ def _placement(audit: Audit) -> None:
     brokers, regions, replicas = (audit.number(name) for name in ("n-brokers", "n-regions", "n-replicas"))
     tested, multiple, needed = (audit.number(name) for name in ("test-partitions", "multiple", "min-in-sync"))
     audit.compare(
-        "per-region", brokers / regions, "The source's numbers: the number of brokers divided by that of regions."
+        "per-region", brokers / regions, "The source's numbers: the number of brokers divided by the number of regions."
     )
     audit.compare("n-replicas", regions, "The source's numbers: one replica per region.")
     audit.compare("multiple", brokers, "The source's numbers: one partition for each broker to lead.")
@@ -146,7 +146,7 @@ def _placement(audit: Audit) -> None:
         f"The source's numbers: {number(tested)} partitions divided by {number(group)} consumers. With {number(each)} "
         f"each there would be {number(each * group)} partitions, and the source mentions no such topic.",
     )
-    audit.judge("order", False, f"Kafka keeps order within a partition, and the topic has {number(tested)}.")
+    audit.judge("order", False, f"Kafka keeps order within a partition, and the topic has {number(tested)} partitions.")
     remaining = group * (regions - 1) / regions
     audit.judge(
         "rearranged",
@@ -168,9 +168,9 @@ def _rates(audit: Audit) -> None:
         "message-rate",
         bytes_per_s / size,
         f"The source's numbers: {number(bytes_per_s / 1e9)} GB/s in messages of {number(size)} bytes. The claimed "
-        f"messages per second are {number(rate * size / 1e6)} MB/s, less by a factor of "
-        f"{number(bytes_per_s / size / rate)}. Each of the {number(producers)} producers sends about that much "
-        f"({number(bytes_per_s / producers / 1e6)} MB/s); for consumers, too, the source gives the rate of each.",
+        f"messages per second are {number(rate * size / 1e6)} MB/s, which is less by a factor of "
+        f"{number(bytes_per_s / size / rate)}. Each of the {number(producers)} producers sends about as many bytes "
+        f"({number(bytes_per_s / producers / 1e6)} MB/s); for consumers, too, the source states the rate of each one.",
     )
     ratio = audit.from_printed(lambda total, one: 1e9 * total / size / one, "throughput", "message-rate")
     audit.compare(
@@ -182,7 +182,7 @@ def _rates(audit: Audit) -> None:
         "throughput",
         rate * size * producers / 1e9,
         "The source's numbers: messages per second of one producer, times the size and the number of producers. If "
-        f"that rate were the total, the cluster would reach {number(rate * size / 1e9)} GB/s.",
+        "the claimed rate were that of all producers, the cluster would reach {number(rate * size / 1e9)} GB/s.",
         within=audit.from_printed(lambda one: one * size * producers / 1e9, "message-rate"),
     )
     total, each = audit.number("consumer-total"), audit.number("consumer-rate")
@@ -193,8 +193,8 @@ def _rates(audit: Audit) -> None:
     audit.compare(
         "consumer-total",
         each * consumers / 1e3,
-        f"The source's numbers: {number(consumers)} times {number(each)} MB/s. That is "
-        f"{number(total * 1e9 / bytes_per_s)} times what is produced, which can last only while consumers catch up.",
+        f"The source's numbers: {number(consumers)} times {number(each)} MB/s. Consumers can read "
+        f"{number(total * 1e9 / bytes_per_s)} times what is produced only while they catch up.",
         within=audit.from_printed(lambda one: one * consumers / 1e3, "consumer-rate"),
     )
     audit.judge(
@@ -239,9 +239,9 @@ def _network(audit: Audit) -> None:
     audit.compare(
         "buffers",
         rate * delay_ms,
-        f"The source's numbers: {number(rate)} GB/s times {number(delay_ms)} ms. If the rate is in Gbit/s it is "
-        f"{number(rate * delay_ms / 8)} MB. Buffers are per connection, while {audit.number('n-producers'):.0f} "
-        f"producers with {audit.number('n-brokers'):.0f} brokers share the rate.",
+        f"The source's numbers: {number(rate)} GB/s times {number(delay_ms)} ms. If the rate is in Gbit/s, the "
+        f"product is {number(rate * delay_ms / 8)} MB. Buffers are per connection, while "
+        f"{audit.number('n-producers'):.0f} producers with {audit.number('n-brokers'):.0f} brokers share the rate.",
     )
     audit.judge(
         "latency",
@@ -253,9 +253,9 @@ def _network(audit: Audit) -> None:
 def _cost(audit: Audit) -> None:
     brokers, disks = audit.number("n-brokers"), audit.number("n-disks")
     own = cluster_cost(source_deployment(audit))
-    audit.note("n-disks", f"That is {number(disks / brokers)} per broker.")
+    audit.note("n-disks", f"The cluster has {number(disks / brokers)} disks per broker.")
     instances = brokers * audit.number("instance-price")
-    audit.compare("instances", instances, "The source's numbers: the number of brokers times the price of one.")
+    audit.compare("instances", instances, "The source's numbers: the number of brokers times the price of one broker.")
     disk_usd = disks * audit.number("disk-size") * audit.number("disk-price") / HOURS_PER_MONTH
     audit.compare(
         "disks",
@@ -287,7 +287,7 @@ def _cost(audit: Audit) -> None:
             all(agree) or (None if agree[0] else False),
             f"The source's numbers: {number(sums[0])} USD/h if a message crosses {number(audit.number('crossings'))} "
             f"times, as printed, and {number(sums[1])} USD/h if it crosses {number(copies.total)} times. Compression, "
-            "which the source uses but does not count, reduces this by a ratio that it does not give.",
+            "which the source uses but does not count, reduces this cost by a ratio that the source does not state.",
         )
     _per_message(audit)
     ratio = own.variable_over_fixed.estimate
@@ -295,7 +295,7 @@ def _cost(audit: Audit) -> None:
         "dwarfed",
         ratio >= DWARFS,
         f"Holds if the variable cost is at least {number(DWARFS)} times the fixed cost. The source's numbers: at the "
-        f"full rate it is already {number(ratio)} times the fixed cost. The two are equal at "
+        f"full rate it is already {number(ratio)} times the fixed cost. The fixed and the variable cost are equal at "
         f"{number(own.even_messages_per_s)} messages/s, {quantity(1 / ratio, 'fraction')} of the full rate.",
     )
     regions, price = audit.number("n-regions"), audit.number("region-price")

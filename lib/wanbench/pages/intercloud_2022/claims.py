@@ -156,25 +156,27 @@ def _facts(audit: Audit, tests: pd.DataFrame) -> None:
         "the instances in the published rows.",
     )
     rates = ", ".join(f"{name} {quantity(float(bps), 'bit/s')}" for name, bps in limits_bps.items())
-    audit.judge("instance-bandwidth", least_bps >= 1e9, f"Holds if each instance may send 1 Gbit/s or more: {rates}.")
+    audit.judge(
+        "instance-bandwidth", least_bps >= 1e9, f"Holds if each instance type may send 1 Gbit/s or more: {rates}."
+    )
     audit.judge(
         "instances-alike",
         float(limits_bps.max()) <= COMPARABLE * least_bps,
-        f"Holds if one instance may send at most {COMPARABLE:g} times as much as the other: {rates}.",
+        f"Holds if one instance type may send at most {COMPARABLE:g} times as much as the other: {rates}.",
     )
     around_ms = 2 * pi * EARTH_RADIUS_KM / LIGHT_KM_PER_MS
     audit.judge(
         "antipodes",
         None,
         f"Light takes {number(around_ms, 0)} ms around the earth in vacuum, which rounds to the claimed number. In "
-        f"fibre, where data travel, it takes {number(around_ms * FIBRE_INDEX, 0)} ms: the minimum RTT to the opposite "
-        "side of the earth.",
+        f"fibre, where data travel, light takes {number(around_ms * FIBRE_INDEX, 0)} ms: the minimum RTT to the "
+        "opposite side of the earth.",
     )
     audit.note("n-regions", f"The published rows contain {len({*tests.from_region, *tests.to_region})} regions.")
     n_pairs = len(tests.drop_duplicates(["from_region", "to_region"]))
     n = audit.number("n-regions")
     published = f"The {count(len(tests), 'published row')} contain {number(n_pairs)} pairs; the other rows are repeats."
-    audit.compare("n-pairs", n * (n - 1), f"{number(n)} regions, each tested to all others. {published}")
+    audit.compare("n-pairs", n * (n - 1), f"{number(n)} regions, each tested to all other regions. {published}")
     sent = f"The mean of the column of bytes. All tests together sent {quantity(tests['bytes'].sum(), 'bytes')}."
     audit.compare("volume", float(tests["bytes"].mean() / 1e6), sent)
     clouds = tests.groupby(["from_cloud", "to_cloud"]).ngroups

@@ -29,10 +29,13 @@ RIVAL = "m6i"
 """The instance type with the second lowest cost and the highest rate."""
 PERCENT, MEGA = 100.0, 1e6
 SIMILAR = 1.10
-"""Ratio up to which two numbers are similar: the source calls Graviton3, 10 % ahead by cost, close to Ice Lake."""
+"""
+Ratio up to which two numbers count as similar: the source calls Graviton3 close to Ice Lake, whose rate (price over
+cost) is 10 % higher.
+"""
 FULL = 0.9
 """Share of its maximum rate at or above which a disk counts as saturated."""
-GRAPHS = "The source shows a figure without numbers."
+GRAPHS = "The source shows only a figure without numbers."
 RULES = (
     # share of time in IOWait with twice the network's rate over that with the plain one
     Rule("network_iowait", "iowait-network", under(1)),
@@ -148,7 +151,7 @@ def _recomputed(audit: Audit) -> list[tuple[str, float | Estimate, str]]:
         if name in (*AMD, *GRAVITON):
             names = (f"{name}-exact", f"{RIVAL}-exact")
             made = audit.from_printed(lambda one, intel: PERCENT * (1 - one / intel), *names, unit="%")
-            more = f"The other way round, Intel costs {number(PERCENT * (intel / price - 1), 1)} % more."
+            more = f"The other way round, {RIVAL} (Intel) costs {number(PERCENT * (intel / price - 1), 1)} % more."
             rows.append((f"{name}-less", made, f"1 - {price:g} / {intel:g}. {more}"))
         if name != LEADER:
             names = (f"{name}-billion", f"{LEADER}-billion")
@@ -174,15 +177,18 @@ def _costs(audit: Audit) -> list[tuple[str, bool | None, str]]:
         rows.append((f"{name}-billion", None, working))
     order = sorted(costs, key=costs.get)
     gap = number(PERCENT * (costs[order[1]] / costs[order[0]] - 1), 1)
-    lowest = f"Holds if its cost is the lowest. The source's numbers: {order[0]}, then {order[1]} with {gap} % more."
+    lowest = (
+        f"Holds if the cost of {LEADER} is the lowest. The source's numbers: {order[0]}, then {order[1]} with {gap} % "
+        "more."
+    )
     rate, rival = (messages_per_s(audit, name) for name in (LEADER, RIVAL))
     price, other = (audit.number(f"{name}-exact") for name in (LEADER, RIVAL))
     added = (other * rate - price * rival) / (rival - rate)
     clearly = (
-        f"The source's numbers: {gap} % ahead of {RIVAL}, from {number(audit.number('runs'))} runs whose scatter is "
-        f"not printed. The source prices only instances. If each broker cost {number(added, 3)} USD/h more, such as "
-        f"for its EBS volumes, or if {LEADER} cost {number(other * rate / rival, 3)} USD/h, both types would tie; at "
-        f"more, {RIVAL} would lead."
+        f"The source's numbers: {LEADER} is {gap} % ahead of {RIVAL}, from {number(audit.number('runs'))} runs whose "
+        f"scatter is not printed. The source prices only instances. If each broker cost {number(added, 3)} USD/h more, "
+        f"such as for its EBS volumes, or if {LEADER} cost {number(other * rate / rival, 3)} USD/h, both types would "
+        f"tie; at more, {RIVAL} would lead."
     )
     return [*rows, ("leader", order[0] == LEADER, lowest), ("clearly", None, clearly)]
 
@@ -201,7 +207,10 @@ def _rates(audit: Audit) -> list[tuple[str, bool | None, str]]:
     spread, least = max(group.values()) / min(group.values()), min(group.values())
     ahead = ", ".join(name for name in INSTANCES if name not in group and rates[name] > least) or "none"
     no_network, times = "The source prints no throughput of the network.", f"{number(close, 2)} times the rate of"
-    intel = "Holds if the newer Intel type is ahead of Graviton3, and the older at most a tenth behind Graviton2."
+    intel = (
+        "Holds if the newer Intel type has a higher rate than Graviton3, and the older one at most a tenth less than "
+        "Graviton2."
+    )
     more = f"Holds if {LEADER} has the higher rate of messages in: {number(produced, 2)} times that of {RIVAL}."
     apart = (
         f"The message rates of these types differ by a factor of {number(spread, 2)}, and the source says that "
@@ -214,8 +223,8 @@ def _rates(audit: Audit) -> list[tuple[str, bool | None, str]]:
             ("best", first, f"Holds if {RIVAL} has the highest rate."),
             ("graviton3-close", None, f"The source gives no bound. {RIVAL} has {times} {LEADER}."),
             ("intel-messages", newer and rates[RIVAL] >= rates[LEADER], intel),
-            ("amd-messages", slower, "Holds if both AMD types are behind the best of the others."),
-            ("older-intel", rates["m5"] < rates[LEADER], f"Holds if m5 is behind {LEADER}."),
+            ("amd-messages", slower, "Holds if both AMD types have lower rates than the best of the other types."),
+            ("older-intel", rates["m5"] < rates[LEADER], f"Holds if m5 has a lower rate than {LEADER}."),
             ("amd-graviton2", None, f"The source gives no bound. Over Graviton2: {over}."),
             ("more-produced", produced > 1, more),
             ("same-throughput", None, f"{no_network} {apart}"),
@@ -240,13 +249,14 @@ def _disks(audit: Audit) -> list[tuple[str, bool | None, str]]:
     least = shares[order[-1]] / shares[order[0]]
     each = ", ".join(f"{name} {quantity(shares[name], 'fraction')}" for name in order)
     saturated = (
-        f"Holds if each writes at least {quantity(FULL, 'fraction')} of its maximum. The source's numbers: one copy "
-        f"per priced broker would use {each}. So when {order[0]} is saturated, {order[-1]} writes "
-        f"{quantity(least, 'fraction')} of its maximum, however many brokers are priced and copies stored. To be "
-        f"saturated, {order[-1]} would have to read {number(1 / least - 1, 1)} times as much from disk as it writes."
+        f"Holds if each type's disks write at least {quantity(FULL, 'fraction')} of their maximum. The source's "
+        f"numbers: one copy per priced broker would use {each}. So when {order[0]} is saturated, {order[-1]} writes "
+        f"{quantity(least, 'fraction')} of its maximum, however many brokers the price covers and copies are stored. "
+        f"To be saturated, {order[-1]} would have to read {number(1 / least - 1, 1)} times as much from disk as it "
+        "writes."
     )
     ratio = audit.number("m6a-ebs") / audit.number("m5-ebs")
-    bound = f"Holds if they differ by a factor of at most {SIMILAR:g}."
+    bound = f"Holds if the EBS throughputs differ by a factor of at most {SIMILAR:g}."
     similar = f"{bound} The source's numbers: m6a has {number(ratio, 2)} times the EBS throughput of m5."
     return [
         ("saturated", None if least < FULL else True, saturated),
@@ -264,11 +274,14 @@ def _causes(audit: Audit) -> list[tuple[str, bool | None, str]]:
     rival, leader = (number(audit.number(f"{name}-network-bytes")) for name in better)
     slower = max(ebs[name] for name in named) < min(ebs[name] for name in spared)
     wider = min(network[name] for name in better) > max(network[name] for name in rest)
-    less = "Holds if the three have less EBS throughput than each of the others. The source's numbers, in MB/s:"
+    less = (
+        "Holds if m6a, m6g and m5a have less EBS throughput than each of the other types. The source's numbers, in "
+        "MB/s:"
+    )
     more = (
-        "Holds if both have a higher network bandwidth than each of the others. The source's numbers, in Mbit/s: "
-        f"{bandwidths}. But IOWait is time waiting for disks, and both have the highest EBS throughput, "
-        f"{number(ebs[LEADER])} MB/s."
+        f"Holds if {RIVAL} and {LEADER} have a higher network bandwidth than each of the other types. The source's "
+        f"numbers, in Mbit/s: {bandwidths}. But IOWait is time waiting for disks, and {RIVAL} and {LEADER} have the "
+        f"highest EBS throughput, {number(ebs[LEADER])} MB/s."
     )
     outbound = (
         f"The source's numbers: {number(network[LEADER])} against {number(network[RIVAL])} Mbit/s allow the claim; the "

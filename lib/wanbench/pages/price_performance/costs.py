@@ -240,8 +240,8 @@ class Frontier(RowsResult):
             figure,
             name="cost-against-p99",
             title=f"{int((rows.verdict == DOMINATED).sum())} of {len(rows)} settings are dominated in cost and p99",
-            subtitle="Further left and lower is better. Bars: intervals of each setting. Dominated: another size is "
-            "significantly cheaper and faster.",
+            subtitle="Further left is cheaper, lower is faster. Bars: intervals of each setting. "
+            "Dominated: another size is significantly cheaper and faster.",
             alt=f"Settings by cost and p99. {self}",
             caption=str(self),
             table=rows,

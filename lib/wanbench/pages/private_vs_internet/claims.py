@@ -172,8 +172,8 @@ def _ratio(audit: Audit) -> None:
         f"The source's numbers: {more:g} % more is {times(literally)} as much, and {times(as_times)} as much is "
         f"{more_or_less(as_times)}. The claimed ratio of packets, about {times(of_packets)}, agrees with "
         f"{' and '.join(map(times, agreeing)) or 'neither'}. Throughput limited by the window ({IN_FLIGHT} requests in "
-        "flight times batch, over RTT) is proportional to the mean of 1 / RTT: Table 1 alone predicts "
-        f"{times(predicted)}, nearer to {times(nearer)}."
+        "flight times the batch size, divided by the RTT) is proportional to the mean of 1 / RTT: Table 1 alone "
+        f"predicts a ratio of {times(predicted)}, nearer to {times(nearer)}."
     )
     audit.judge(
         "more", nearer == literally, f"Holds if this reading is nearer to the prediction than the other reading. {own}"
@@ -195,9 +195,9 @@ def _traffic(audit: Audit, traffic: Mapping) -> None:
     private_mbps, vpn_mbps = (1000 * audit.number(claim) for claim in ("same-rate", "vpn-rate"))
     private_ms, vpn_ms = (_harmonic(audit, path) for path in ("private", "vpn"))
     own = {
-        "background": f"{number(background / private_mbps * 100)} % of the private link's rate.",
+        "background": f"{number(background / private_mbps * 100)} % of the private link's rate is background.",
         "kafka-traffic": f"{number(kafka * private_ms / 8000)} MB are in flight over the private link; the same "
-        f"bytes in flight over the VPN make {number(kafka * private_ms / vpn_ms, 0)} Mbit/s.",
+        f"bytes in flight over the VPN yield a throughput of {number(kafka * private_ms / vpn_ms, 0)} Mbit/s.",
         "total": f"{number(background)} + {number(kafka)} = {number(background + kafka)}.",
     }
     for claim in TRAFFIC:

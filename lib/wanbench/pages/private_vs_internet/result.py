@@ -170,8 +170,8 @@ class Factorial(Result):
         figure.update_xaxes(title=f"multiplies {theme.plain(word(self.response))} by (log axis)", **axis, **where)
         level = percent(estimates[0].level)
         right = (
-            f" Right: one point per combination of levels; bars: simultaneous {level} intervals; "
-            "above 1 latency matters more."
+            f" Right: one point per combination of levels; bars: simultaneous {level} intervals; above 1, halving the "
+            "delay gains more than doubling the rate."
             if has_thesis
             else ""
         )
@@ -265,8 +265,8 @@ def _gain_map(fit: Factorial) -> go.Figure:
         figure,
         name="thesis-map",
         title=f"Halving the {word(fit.delay)} gains more in {more}, less in {less}, undecided in {open_}",
-        subtitle="Blue, above 1: latency matters more; orange, below 1: bandwidth does. Crosses: undecided at "
-        f"{percent(fit.thesis.level)}, simultaneous over the whole space.{f' At {shown}.' if shown else ''}",
+        subtitle="Blue, above 1: halving the delay gains more; orange, below 1: doubling the rate gains more. "
+        f"Crosses: undecided at {percent(fit.thesis.level)}, simultaneous over the whole space.{f' At {shown}.' if shown else ''}",
         alt=f"Map of gains over delay and rate. {fit.verdict()} {fit.shares_sentence()}",
         caption=fit.shares_sentence(),
         table=grid,

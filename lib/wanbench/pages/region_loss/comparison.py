@@ -22,7 +22,7 @@ from .recovery import Recovery, open_ends, recovery
 
 COLUMNS = ["fault", "acks", "min_insync", "unclean", "group_protocol", "session_timeout_ms"]
 COLUMNS += ["broker_settings", "client_settings"]
-"""Columns of table `faults` in which settings may differ."""
+"""Columns of the table `faults` in which settings may differ."""
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
 
 
@@ -66,9 +66,9 @@ class Comparison(Result):
         for name in named:
             outage, worst = self._outages(name)
             parts.append(
-                f"“{name}” lost {self.lost.counted(name, ' acknowledged records')}. Outside the affected "
-                f"region all writes stopped for a median of {outage}. The partition blocked longest took no writes for "
-                f"a median of {worst}. The longest outage of a partition was {self._longest([name])}."
+                f"“{name}” lost {self.lost.counted(name, ' acknowledged records')}. Outside the affected region all "
+                f"writes stopped for a median of {outage}. The partition that was blocked longest accepted no writes "
+                f"for a median of {worst}. The longest outage of a partition was {self._longest([name])}."
             )
         names = [name for name in self.settings if name not in named]
         others = [self.recovered.of(name, "writes") for name in names]
@@ -76,9 +76,9 @@ class Comparison(Result):
             low, high = (end(others, key=lambda each: each.estimate) for end in (min, max))
             limit = "at least " if any(each.at_least for each in others) else ""
             parts.append(
-                f"{len(others)} other settings lost no record. With these, the median time without any "
-                f"write was {low.estimate:.1f} to {limit}{high.estimate:.1f} s, by setting, "
-                f"and the longest outage of a partition was {self._longest(names)}."
+                f"{len(others)} other settings lost no record. With these settings, the median time without any write "
+                f"was {low.estimate:.1f} to {limit}{high.estimate:.1f} s, by setting, and the longest outage of a "
+                f"partition was {self._longest(names)}."
             )
         return " ".join(parts)
 

@@ -24,7 +24,7 @@ PAGE = "09-rolling-and-degraded"
 MINUTES = 10.0
 """Minutes below which the claim "within minutes" holds."""
 AS_BEFORE = 1.5
-"""A smaller ratio of latencies counts as no change: on a chart with a linear axis it would hardly show."""
+"""A ratio of latencies below this counts as no change: it would hardly be visible on a chart with a linear axis."""
 PER_HOUR = 60
 RULES = (
     Rule("link_disturbed", "disturbances", over(1)),  # p99 with jitter or loss over that without
@@ -44,7 +44,7 @@ SHOWN = {
     "demotion_restored": ("restores",),
     "demotion_min": ("within-minutes",),  # an episode here lasts seconds, so it cannot take minutes
 }
-"""Quantities shown next to claims that they cannot decide, because they are not comparable."""
+"""Measured quantities that are shown next to a claim but cannot decide it, because the two are not comparable."""
 
 
 def evidence(

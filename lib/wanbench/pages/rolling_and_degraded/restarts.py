@@ -31,7 +31,9 @@ COLUMNS = {
 COLUMNS |= {"sent_share": ("bytes sent by the busiest broker", "fraction")}
 """Maps each column of a phase to its title and unit."""
 CALM_S = 3.0
-"""Time that clients get to reconnect once the cluster is complete: librdkafka waits at most 1 s between attempts."""
+"""
+Seconds that clients have to reconnect once the cluster is complete: librdkafka waits at most 1 s between attempts.
+"""
 
 
 @dataclass(frozen=True, repr=False)

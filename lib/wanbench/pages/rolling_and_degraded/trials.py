@@ -27,7 +27,7 @@ LEVEL = 0.95
 BACK_S = 3
 """Latency has recovered after this number of consecutive whole seconds within the limit."""
 OVERLOADED_MS = 1_000.0
-"""From this p99 of undisturbed seconds on, brokers are overloaded: they hold more than a second's records."""
+"""Brokers count as overloaded if p99 of undisturbed seconds reaches this: more than a second's records then wait."""
 BEHIND = "the generator itself was late: p99 of its delay is {}"
 """
 Why a trial does not count. The allowed delay is a fraction of the trial's own p99 (see `wanbench.open_loop`): a few ms,
@@ -166,7 +166,7 @@ class DisturbedTrials(RowsResult):
             )
         return (
             f"{text} The undisturbed limit of p99 is {quantity(self.limit_ms, 'ms')}. According to {stretches}, p99 "
-            f"stays within it for {count(self.span_s, 'further second')} with probability "
+            f"stays within this limit for {count(self.span_s, 'further second')} with probability "
             f"{percent(round(self.level, 3))}."
         )
 

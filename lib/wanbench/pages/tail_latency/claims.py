@@ -28,14 +28,15 @@ CLUSTERS = {"2": 2, "28": 28}
 FIGURE_6 = {"2": ["f6-1", "f6-2", "f6-3"], "28": ["f6-4", "f6-5", "f6-6", "f6-7", "f6-8"]}
 """Rows of figure 6 by CKU, in order of rising throughput."""
 FIGURE_7 = {"2": ["f7-1", "f7-2"], "28": ["f7-3", "f7-4"]}
-"""Rows of figure 7 by CKU, in order of rising partitions."""
+"""Rows of figure 7 by CKU, in order of rising numbers of partitions."""
 ROWS_6, ROWS_7 = (rows["2"] + rows["28"] for rows in (FIGURE_6, FIGURE_7))
 AT_THE_LIMIT = {"2": "f6-3", "28": "f6-8"}
 """The row of figure 6 that continues figure 7: the same throughput with all partitions."""
 CONSISTENT = 2.0
 """
-A latency, or an advantage, is consistent if it differs by less than this factor. The source gives no limit; the
-smallest growth that it calls "significant", Apache Kafka's over partitions, is about a doubling.
+A latency, or an advantage, counts as consistent if its values differ by less than this factor. The source gives no
+limit; the smallest growth that it calls "significant", that of Apache Kafka's latency over partitions, is about a
+doubling.
 """
 BATCH_DEFAULT_BYTES = 16_384
 """batch.size of Kafka's Java producer (ProducerConfig)."""
@@ -57,7 +58,10 @@ SHOWN = {
     "largest_partitions_ratio": ("t2-improvement",),
     "largest_tail_ratio": ("t3-times",),
 }
-"""Quantities shown next to claims about Confluent Cloud that they cannot decide, because it was not tested."""
+"""
+Measured quantities that are shown next to claims about Confluent Cloud but cannot decide them, because Confluent Cloud
+was not tested.
+"""
 
 
 CHOSEN = "the step was chosen from the same trials for its large ratio, so the ratio is overestimated"
@@ -139,7 +143,7 @@ def _shapes(audit: Audit) -> list[tuple[str, float, str]]:
     for one, other in (("2", "28"), ("28", "2")):
         topics, partitions = audit.number(f"t1-{one}cku-topics"), audit.number(f"cku{one}-partitions")
         ingress = audit.number(f"cku{one}-ingress")
-        per_cku = f"That is {number(partitions / CLUSTERS[one], 0)} per CKU."
+        per_cku = f"A CKU then has {number(partitions / CLUSTERS[one], 0)} partitions."
         scaled = audit.number(f"cku{other}-ingress") / CLUSTERS[other] * CLUSTERS[one]
         rows += [
             (f"cku{one}-ingress", scaled, f"as much per CKU as with {other}."),
@@ -227,7 +231,7 @@ def _headlines(audit: Audit) -> None:
         f"Holds if the ratio of p99 in the row of that rate exceeds the claimed ratio. The row has {number(top, 2)}."
     )
     audit.judge("figure-1", top > audit.number("figure-1"), shown)
-    others = "Cases that are not printed may reach the claimed ratio; test 3 claims it for other percentiles."
+    others = "Cases that are not printed may reach the claimed ratio; test 3 claims this ratio for other percentiles."
     audit.compare("p99-times", best, f"{own} {others}")
     for claim in ("t1-improvement", "figure-5-times"):
         audit.compare(claim, ratios[largest[0]] - 1, f"{own} The claim states the excess, {column}.")
@@ -243,7 +247,11 @@ def _headlines(audit: Audit) -> None:
     for claim, figure in (("t1-better", ROWS_6), ("t2-better", ROWS_7)):
         series = ", ".join(number(ratios[row], 2) for row in figure)
         holds = all(ratios[row] > 1 for row in figure)
-        audit.judge(claim, holds, f"Holds if every ratio is above 1. The source's numbers: {series}.")
+        audit.judge(
+            claim,
+            holds,
+            f"Holds if every ratio of p99 (Apache Kafka over Confluent Cloud) is above 1. The source's numbers: {series}.",
+        )
 
 
 def _growth(audit: Audit) -> None:
@@ -254,8 +262,8 @@ def _growth(audit: Audit) -> None:
     )
     own = (
         "The source's numbers: as throughput grows, the largest p99 of Apache Kafka over its smallest is "
-        f"{_texts(kafka)}, and that of Confluent Cloud {_texts(kora)}. As partitions grow, these ratios are "
-        f"{_texts(kafka_partitions)} for Apache Kafka, and {_texts(kora_partitions)} for Confluent Cloud."
+        f"{_texts(kafka)}, and that of Confluent Cloud {_texts(kora)}. As the number of partitions grows, these ratios "
+        f"are {_texts(kafka_partitions)} for Apache Kafka, and {_texts(kora_partitions)} for Confluent Cloud."
     )
     worse = f"Holds if p99 grows by a factor above {CONSISTENT:g} at the largest cluster."
     same = f"Holds if p99 grows by a factor below {CONSISTENT:g} everywhere (the source gives no limit)."

@@ -213,7 +213,9 @@ WRITES = b"Writing test result into"
 LISTENS = "Javalin has started"  # Printed by a worker once it listens.
 CHECK_S = 1.0
 _OVERLAP = 64
-"""Bytes to search again, because a line may arrive in parts: more than the length of any text searched for."""
+"""
+Number of bytes that are searched again, because a line may arrive in parts: more than the longest text searched for.
+"""
 _RUN_S = 30.0
 _MOST_LOG_BYTES = 1_000_000
 """Longest output that is kept whole, in bytes; a minute makes some 5 kB."""
