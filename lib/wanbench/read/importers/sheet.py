@@ -178,7 +178,7 @@ def read_csv(
 
 
 def read_rows(path, *, format: str = "csv", about=None, **how) -> Sheet:
-    """Read a file of format "csv" (with the arguments of `read_csv`) or "jsonl"."""
+    """Read a file in the format "csv" (`how` are arguments of `read_csv`) or "jsonl" (a JSON object per line)."""
     return read_csv(path, about=about, **how) if format == "csv" else read_jsonl(path, about=about)
 
 

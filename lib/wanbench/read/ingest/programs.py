@@ -47,8 +47,8 @@ class Program:
 
     def events(self, name: str) -> tuple[int, Iterator[tuple[int, object]]]:
         """
-        Check the first line, which identifies the program; return the origin of its times (Unix ns) and the remaining
-        lines.
+        Check that the first line identifies program `name`; return the origin of the program's times (Unix ns), and the
+        number and value of each further line.
         """
         lines = self.lines()
         first = lines[0][1] if lines else None

@@ -35,8 +35,8 @@ def read(source) -> dict[str, pd.DataFrame]:
     Read a log, given as a path or bytes, into the tables of its tool, without context columns.
 
     The number of the producer or consumer comes from the file's name (`<stem>.producer-2.txt`), or is 0. Raise
-    RawDataError if the file has another name and no figures, if it has figures of several runs, or if it or a file that
-    belongs to it is unreadable.
+    RawDataError if the file has another name and no figures, if it has figures of several runs, or if the log or one of
+    its three optional files is unreadable.
 
     >>> log = b"500 records sent, 99.9 records/sec (0.10 MB/sec), 2.5 ms avg latency, 9.0 ms max latency.\\n"
     >>> tables = read(log + b"java.net.ConnectException: refused\\n")

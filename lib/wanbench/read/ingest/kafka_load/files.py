@@ -83,8 +83,8 @@ class LoadTimes(NamedTuple):
 
     def behind_s(self, windows: Sequence[dict]) -> list[float | None]:
         """
-        Return by how many s the producer was behind its target rate at the end of each window: the time of the windows
-        so far minus the time that their records take at the target rate.
+        Return a producer's lag behind its target rate in s at the end of each of its windows: the length of its windows
+        so far, less the time that their records take at the target rate.
 
         >>> windows = [{"producer": 0, "length_s": 1.0, "records": n} for n in (100, 50, 50)]
         >>> LoadTimes(target_records_per_s=100).behind_s(windows)
