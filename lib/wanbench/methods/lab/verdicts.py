@@ -54,7 +54,7 @@ MARKS = {WITHIN: (theme.WITHIN, "circle"), OUTSIDE: (theme.OUTSIDE, "x"), UNKNOW
 
 class Verdicts(RowsResult):
     """
-    Requested and delivered values of links, and whether they agree within a limit.
+    Requested and delivered values of links, and verdicts: whether the values agree within a limit.
 
     rows: One row per link and quantity: run_id, from_region, to_region, quantity, unit, requested, delivered, low,
         high, level, error (delivered less requested), allowed (the largest allowed error), limit (as text), n, verdict

@@ -47,8 +47,8 @@ def sandwich(design: np.ndarray, residual: np.ndarray, first, second, n_regions:
     Compute the dyadic-cluster-robust covariance of OLS coefficients: (coefficients, coefficients).
 
     The formula is by Aronow, Samii & Assenova (2015), with the correction G/(G-1) (n-1)/(n-k) of Cameron & Miller
-    (2014). Two pairs of the same two regions are counted under both regions, so their product is subtracted once. The
-    diagonal can be negative in small samples.
+    (2014). Two pairs of the same two regions are counted under both regions, so the product of their terms is
+    subtracted once. The diagonal can be negative in small samples.
 
     design, residual: Arrays (pairs, coefficients) and (pairs,).
     """

@@ -5,8 +5,8 @@ A quantile is the smallest latency that a share q of the records does not exceed
 exceeds every latency.
 
 The naive interval uses order statistics of n independent values. The main interval uses an effective number of values
-instead of n: the more the share of records beyond a latency varies between runs (or between periods of a single run),
-the smaller this number (Korn & Graubard 1998 for a share; Woodruff 1952 for the quantile). Of the latencies from the
+instead of n (Korn & Graubard 1998 for a share; Woodruff 1952 for the quantile). The more the share of records beyond a
+latency varies between runs, or between periods of a single run, the smaller is this number. Of the latencies from the
 quantile to the end of the interval, the one with the smallest effective number counts, because bursts may lie beyond
 the quantile. There is no upper end if one burst contains too many of the records beyond the quantile.
 """

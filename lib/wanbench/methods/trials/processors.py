@@ -1,4 +1,4 @@
-"""Compute how busy processors were in a trial, which programs used them, and whether this reduced throughput."""
+"""Compute the utilisation of processors in trials, by program, and whether high utilisation reduced throughput."""
 
 from __future__ import annotations
 
