@@ -192,8 +192,8 @@ def combined(*parts: tuple) -> tuple[np.ndarray, np.ndarray]:
     """
     Return the standard error of a sum of independent parts, and its degrees of freedom (Satterthwaite 1946).
 
-    Each part is a variance and its degrees of freedom: numbers or arrays. If all variances are 0, the degrees of
-    freedom are added.
+    Each part is a variance and its degrees of freedom: numbers or arrays. If all variances are 0, return the sum of the
+    degrees of freedom.
 
     >>> [float(number) for number in combined((1.0, 4.0), (1.0, 4.0))]
     [1.4142135623730951, 8.0]

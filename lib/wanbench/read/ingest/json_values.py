@@ -153,7 +153,7 @@ class Members:
         return Members(self.path, self.line_number, values, self.where)
 
     def refuse(self, found: str, expected: str):
-        """Raise the RawDataError for this file."""
+        """Raise RawDataError for this object's line, with what was found and what was expected."""
         raise RawDataError(self.path, self.line_number, found, expected)
 
     def members(self, name: str) -> Members:
