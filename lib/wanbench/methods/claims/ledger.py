@@ -340,7 +340,7 @@ class Audit(Result):
 
     def ledger_rows(self) -> pd.DataFrame:
         """
-        Return the rows of `formatted_table`, each with its source, claim, page and how the claim was finally tested.
+        Return `formatted_table` with the further columns source, claim, page and `kind`: how the claim was tested.
         """
         about = {name: (claim.page, self._kind(claim, self.rows[name])) for name, claim in self.claims.items()}
         pages, kinds = zip(*about.values(), strict=True)

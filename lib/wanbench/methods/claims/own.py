@@ -35,8 +35,8 @@ def check_claims(path: Path | str) -> Audit:
     """
     Read claims of your own and test each that has a formula.
 
-    Raises ParameterError: the file is not YAML, lacks a key or has an unknown one, a value is not "<number> <unit>", a
-    formula is not arithmetic or uses an unknown name, or the result of a formula has another dimension than the claim.
+    Raises ParameterError: the file is not YAML; a key is missing or unknown; a value is not "<number> <unit>"; a
+    formula is not arithmetic or uses an unknown name; or a formula's result and its claim differ in dimension.
     """
     content = _mapping(read_yaml(path, "file of claims"), f"{path}", ("article", "units", "inputs", "claims"))
     article = Article(

@@ -40,7 +40,7 @@ NOT_ABOUT = ("plan.tests", "plan.expected", "plan.lower_bound", "lab.tools", "la
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a comparison: its runs, or else the table of its findings; and notes on what it lacks."""
+    """One side of a comparison: its runs, or else the table of its findings, and notes on what is missing from them."""
 
     name: str
     runs: tuple[Run, ...] = ()
@@ -133,7 +133,7 @@ def measured(a: Side, b: Side, of_faults: Callable | None = None) -> tuple[pd.Da
     The values have columns `side` (0 or 1), `quantity`, `unit`, `key` (an ordered pair of regions or a setting),
     `first`, `second` (the regions of the key; for trials, both are the setting), `run_id`, `block`, `value`, `variance`
     (of the value's logarithm, from the scatter within a series of pings; NaN if unknown) and `freedom` (the variance's
-    degrees of freedom). `of_faults` returns the values and notes of a run with faults.
+    degrees of freedom). `of_faults` is a function of the tables of a run with faults that returns values and notes.
 
     Raises ParameterError: the sides measured different kinds of experiments, or nothing can be compared.
     """

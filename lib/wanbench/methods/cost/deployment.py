@@ -2,10 +2,11 @@
 Compute what a cluster costs, with an interval from its measured inputs and a range from its prices.
 
 For the interval, each measured input in turn is moved to the ends of its own interval, and the resulting changes are
-added in quadrature: the method of variance estimates recovery (Zou & Donner 2008, Statistics in Medicine 27, 1693), for
-any function that is nearly linear over the intervals. Prices have no distribution, so a second interval spans all costs
-that the ranges of all inputs allow. In simulation the first interval covers the true cost in 96 to 99 % of cases with 3
-to 12 trials, and in 91 % if the errors of two inputs are correlated by 0.7 and add up (data/validity/cost.csv).
+added in quadrature. This is the method of variance estimates recovery (Zou & Donner 2008, Statistics in Medicine 27,
+1693), for functions that are nearly linear over the intervals. Prices have no distribution, so a second interval spans
+all costs that the ranges of the inputs allow. In simulation the first interval covers the true cost in 96 to 99 % of
+cases with 3 to 12 trials, and in 91 % if the errors of two inputs are correlated by 0.7 and add up
+(data/validity/cost.csv).
 """
 
 from __future__ import annotations
@@ -313,7 +314,7 @@ def cluster_cost(deployment: Deployment) -> ClusterCost:
     """
     Compute the cost of a deployment at its message rate.
 
-    For another rate, give `deployment.changed(messages_per_s=...)`.
+    For another rate, pass `deployment.changed(messages_per_s=...)`.
 
     >>> nine = Deployment(brokers=9, instance_usd_per_hour=0.388472, disks=18, disk_gb=300, disk_usd_per_gb_month=0.04,
     ...                   hours_per_month=720, messages_per_s=1.45e6, message_bytes=1000,

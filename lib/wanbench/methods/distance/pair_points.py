@@ -86,5 +86,5 @@ def pair_labels(frame: pd.DataFrame) -> list[str]:
 
 
 def basis(sample) -> str:
-    """Return the size of a sample as text: "66 pairs of 12 regions"."""
+    """Return the size of a sample as text, such as "66 pairs of 12 regions"."""
     return f"{count(sample.n_pairs, 'pair')} of {count(sample.n_regions, 'region')}"

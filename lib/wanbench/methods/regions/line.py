@@ -99,7 +99,7 @@ def pearson_interval(total: np.ndarray, without: np.ndarray, left: LeaveOut, lev
 
 
 def spearman_interval(rho: float, without: np.ndarray, left: LeaveOut, level: float) -> Interval:
-    """Compute the interval for Spearman's rho from its values with each region left out in turn (`without`)."""
+    """Compute the interval of Spearman's rho; `without` has the rho without each region in turn."""
     if not np.isfinite(without).all() or np.abs(without).max() > PERFECT:
         return Interval(SCALED_Z)
     return _interval(rho, np.sqrt(left.scale(SLOPE)) * jackknife(fisher_z(without)), left, level)
@@ -249,8 +249,8 @@ def straight_line(
     Fit the line, with intervals that treat places, or other clusters of regions, as the independent units.
 
     All main intervals come from the lines fitted without each place in turn (module `jackknife`). For comparison,
-    `others` of each parameter holds three more intervals: by the jackknife over places less the jackknife over pairs,
-    by the sandwich, and from percentiles of a bootstrap over places.
+    `others` of each parameter has up to three more intervals: by the jackknife over places less the jackknife over
+    pairs, by the sandwich, and from percentiles of a bootstrap over places.
 
     x, y: Values of each pair of the sample.
     resamples, seed: Number of resamples of the bootstrap, and the seed of their draw.

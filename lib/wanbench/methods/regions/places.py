@@ -2,7 +2,7 @@
 Group regions into the units that intervals treat as independent (by default places), and test the units' effects.
 
 Clouds build their regions in the same cities, where they share cables, exchanges and detours. In the survey of 2022
-the effects of two clouds' regions in one city correlate at 0.95, so they are hardly two observations. The unit is
+the effects of two clouds' regions in one city correlate at 0.95, hardly two separate observations. The unit is
 therefore the place, not the region (cluster-robust inference: Cameron & Miller 2015). Moran's I (1950) tests whether
 effects of nearby places are still correlated. D'Agostino's test (1970) tests whether effects are skewed, which makes
 intervals of r, of the intercept and of W too narrow.
@@ -169,8 +169,8 @@ def moran(residual: np.ndarray, distance_km: np.ndarray, grouped: Units) -> Mora
     """
     Test whether effects of nearby units are correlated, by Moran's I.
 
-    The effect of a unit is the mean residual of its pairs with other units; the weight of two units is
-    exp(-distance / 1,000 km); p comes from 999 permutations of the effects.
+    The effect of a unit is the mean residual of its pairs with other units. The weight of two units is
+    exp(-distance / 1,000 km). The p-value comes from 999 permutations of the effects.
 
     residual, distance_km: The residual of each pair, and its length.
     grouped: The pairs of each unit (a region or place).

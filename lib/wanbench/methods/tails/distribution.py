@@ -5,8 +5,8 @@ A quantile is the smallest latency that a share q of the records does not exceed
 exceeds every latency.
 
 The naive interval uses order statistics of n independent values. The main interval uses an effective number of values
-instead of n: the more the share of records beyond a latency varies between runs (or between periods of a single run),
-the smaller this number (Korn & Graubard 1998 for a share; Woodruff 1952 for the quantile). Of the latencies from the
+instead of n (Korn & Graubard 1998 for a share; Woodruff 1952 for the quantile). The more the share of records beyond a
+latency varies between runs, or between periods of a single run, the smaller is this number. Of the latencies from the
 quantile to the end of the interval, the one with the smallest effective number counts, because bursts may lie beyond
 the quantile. There is no upper end if one burst contains too many of the records beyond the quantile.
 """
@@ -71,10 +71,10 @@ class Parts:
 
     def design_effect(self, x: float, level: float = 0.95) -> float:
         """
-        Return how many records contain as much information on the share above x ms as one independent record; at least
-        1.
+        Return the design effect: how many records contain as much information on the share above x ms as a single
+        independent record. It is at least 1.
 
-        The result is larger for few units (runs or periods): intervals at `level` then need Student's t quantiles.
+        For few units (runs, or periods of one run) it includes the squared ratio of Student's to the normal quantile.
         """
         unit = self.run if self.n_runs > 1 else np.arange(len(self.sizes)) * SPELLS // len(self.sizes)
         unit = np.unique(unit, return_inverse=True)[1]

@@ -40,8 +40,8 @@ def least_squares(rows: np.ndarray, order: int) -> np.ndarray:
     """
     Fit the autoregression of each row about its mean by least squares: coefficients (rows, order).
 
-    Of equally good fits, the one with the smallest norm is taken: zero for a constant row, such as a resample of a
-    bursty series.
+    If several fits are equally good, return the one with the smallest norm: zeros for a constant row, such as a
+    resample of a bursty series.
     """
     rows = rows - rows.mean(axis=1, keepdims=True)
     n = rows.shape[1]

@@ -123,9 +123,9 @@ def load_mapping(mapping, path="") -> Reading:
     """
     Load and check a mapping from a YAML file or a dict.
 
-    `path` is the file of the table: its ending and the names of its columns determine `format` and `columns` if the
-    mapping omits them. Raise ParameterError for any fault; the error for an unknown key, column or unit lists what is
-    allowed.
+    If the mapping omits `format` or `columns`, the ending of the table's file `path`, and the names of the file's
+    columns, determine them. Raise ParameterError for any fault; the error for an unknown key, column or unit lists what
+    is allowed.
     """
     where = "mapping"
     mapping = {} if mapping is None else mapping

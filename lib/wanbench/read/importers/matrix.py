@@ -51,8 +51,8 @@ def read_matrix(
     read, too. Each cell with a time is a test, even if a pair occurs twice. In JSON, an object (or its member `data`)
     maps each measuring region to an object that maps answering regions to times.
 
-    Table unread lists what was skipped: each cell that is not a time, each name that is not exactly one region, and,
-    in one row each, the values from a region to itself and the pairs without a value in either direction.
+    Table unread lists what was skipped: each cell that is not a time, and each name that is not exactly one region. One
+    row counts the values from a region to itself, and one the pairs without a value in either direction.
 
     Parameters
     ----------
@@ -236,8 +236,8 @@ def read_markdown(
     """
     Read all latency matrices in a Markdown document into tables tests, pings, sources, unread and flags.
 
-    `path_or_text` is a path, or the text itself if it has a line break (its path is then "(text)"). The other
-    parameters are as for `read_matrix`.
+    `path_or_text` is a path, or the text of a document if it has a line break; tables then name the file "(text)". The
+    other parameters are as for `read_matrix`.
 
     A document can split a matrix into several tables, for example one per part of the world, and repeat it for several
     months. All these tables are read. A pair in several tables has a test for each table; `setting` is then the

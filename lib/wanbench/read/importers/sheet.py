@@ -49,7 +49,7 @@ class Sheet:
         return list(self._columns)
 
     def need(self, *columns: str | tuple[str, ...]) -> None:
-        """Raise RawDataError unless each column exists; of a tuple of columns, one suffices."""
+        """Raise RawDataError unless each of `columns` exists or, for a tuple, at least one column of the tuple."""
         groups = [(column,) if isinstance(column, str) else column for column in columns]
         missing = [group for group in groups if self.first(*group) is None]
         if missing:
@@ -178,7 +178,7 @@ def read_csv(
 
 
 def read_rows(path, *, format: str = "csv", about=None, **how) -> Sheet:
-    """Read a file of format "csv" (with the arguments of `read_csv`) or "jsonl"."""
+    """Read a file in the format "csv" (`how` are arguments of `read_csv`) or "jsonl" (a JSON object per line)."""
     return read_csv(path, about=about, **how) if format == "csv" else read_jsonl(path, about=about)
 
 

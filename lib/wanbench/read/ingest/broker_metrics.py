@@ -3,7 +3,7 @@ Read scrapes of `wanbench.measure.kafka.programs.scrape`, or the text of a Prome
 
 - Metrics keep their names. A counter, or a metric named like one (_total, _count, _sum, _bucket), is cumulative;
   `counter_rates` in `pages.price_performance.trials` turns it into a rate.
-- The time of a sample is the time printed with it, or else the middle between request and response of its scrape.
+- The time of a sample is the one that the exporter printed, or else the middle between request and response.
 - If an answer has a series twice without times, the first sample counts, and each repetition is a row of table unread.
 - Each scrape adds a row `up` (1, or 0 if the broker did not answer) and a row `scrape_duration_seconds`, as a
   Prometheus server would.

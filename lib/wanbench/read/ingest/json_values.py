@@ -149,11 +149,11 @@ class Members:
         return cls(like.path, like.line_number, {})
 
     def of(self, values: dict) -> Members:
-        """Return an object with these values, at this object's place in the file."""
+        """Return an object with these values, whose errors name the same line of the file as this object's."""
         return Members(self.path, self.line_number, values, self.where)
 
     def refuse(self, found: str, expected: str):
-        """Raise the RawDataError for this file."""
+        """Raise RawDataError for this object's line, with what was found and what was expected."""
         raise RawDataError(self.path, self.line_number, found, expected)
 
     def members(self, name: str) -> Members:
@@ -223,8 +223,8 @@ class Members:
 
 def typed(members: Members, kind: type[msgspec.Struct]):
     """
-    Read an object into a Struct. A member that is missing, null or NaN keeps its default, and a negative count, where
-    the Struct allows one, becomes None. A RawDataError names the first member with a value that is not allowed.
+    Convert an object to the Struct `kind`. A member that is missing, null or NaN keeps its default. A negative count
+    becomes None if the Struct allows negative counts. A RawDataError names the first member with an invalid value.
     """
     try:
         return msgspec.convert(members.values, kind)

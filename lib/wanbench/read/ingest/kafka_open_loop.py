@@ -160,7 +160,7 @@ _OF_CONSUMER = ("n_received", "n_duplicates", "n_negative", "n_received_in")
 
 @dataclass
 class Second:
-    """Counts of one second, and its histograms, which count records by value."""
+    """One second of a program's output: counts by name, and histograms by name (number of records by value)."""
 
     counts: dict[str, int] = field(default_factory=dict)
     histograms: dict[str, Counter] = field(default_factory=dict)

@@ -47,8 +47,8 @@ class Program:
 
     def events(self, name: str) -> tuple[int, Iterator[tuple[int, object]]]:
         """
-        Check the first line, which identifies the program; return the origin of its times (Unix ns) and the remaining
-        lines.
+        Check that the first line identifies program `name`; return the origin of the program's times (Unix ns), and the
+        number and value of each further line.
         """
         lines = self.lines()
         first = lines[0][1] if lines else None
@@ -146,7 +146,7 @@ def named_file(one: Members, path: Path) -> tuple[Path, str]:
 
 
 def open_document(path: Path, expected: str) -> Members:
-    """Read the JSON object in an experiment's own file, of format 1."""
+    """Read an experiment's own file, a JSON object with format 1; raise RawDataError for anything else."""
     top = Members(path, None, read_json(path, dict, expected))
     if top.count("format") != 1:
         top.refuse(f"format {top.values.get('format')!r}", "format 1")

@@ -208,10 +208,10 @@ def read_run(folder) -> dict[str, pd.DataFrame]:
 @_uncollected()
 def read_files(paths: Iterable, experiment: str) -> dict[str, pd.DataFrame]:
     """
-    Read, into tables without run and regions, files that other scripts wrote.
+    Read files that other scripts wrote into tables without run and regions.
 
-    `experiment` is the tool that printed them: "ping", "iperf3", "kafka_load", or another key of
-    `ingest.readers.loose_readers()`. The result has the tables of its reader, such as echoes, and table unread with the
+    `experiment` is the tool that printed the files: "ping", "iperf3", "kafka_load", or another key of
+    `ingest.readers.loose_readers()`. Return the tables of the tool's reader, such as echoes, and table unread with the
     files that could not be read.
     """
     reader = reader_of(experiment)

@@ -99,8 +99,8 @@ SHARED_ENDS = 0.5  # If fewer slow rows share hosts with fast rows, the hosts ma
 
 def check_two_units(column: Column, rtts: pd.DataFrame) -> list[dict]:
     """
-    Flag a column and its slow rows if these are 1,000 or 1,000,000 times slower than rows of similar RTT, and no row
-    lies between.
+    Flag a column in two units, and its slow rows: rates 1,000 or 1,000,000 times below those of rows of similar RTT,
+    with no rates in between.
     """
     rate = column.values.where(column.values > 0)
     positive = rate.notna().to_numpy()

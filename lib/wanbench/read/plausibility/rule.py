@@ -36,8 +36,8 @@ class Rule:
 
     def flag(self, table: str, scope: str, verdict: str, found: str, cause: str, **where) -> dict:
         """
-        Return a row of table `flags`; `where` can give row, from_region, to_region, region, column_name, value and
-        bound.
+        Return a row of table `flags`. `where` has any of the columns row, from_region, to_region, region, column_name,
+        value and bound.
         """
         flag = {"table": table, "scope": scope, "verdict": verdict, "rule": self.name}
         return flag | {"found": found, "cause": cause} | where
@@ -180,9 +180,9 @@ def tail_bound(values: np.ndarray, expected: float = 0.001) -> float:
     """
     Return the value that a Pareto tail exceeds only `expected` times in a table of this size.
 
-    The tail is fitted to the largest fifth of the positive values. Its index comes from the median of the values'
-    logarithms above the threshold: the estimator of Hill 1975, with the median instead of the mean, so that a few wrong
-    values have no effect. Return infinity for fewer than 20 positive values.
+    The tail is fitted to the largest fifth of the positive values. The tail index is Hill's estimate (1975), with the
+    median instead of the mean of log(value / threshold), so that a few wrong values have no effect. Return infinity for
+    fewer than 20 positive values.
 
     >>> bool(tail_bound(np.random.default_rng(0).pareto(2.0, 10_000)) > 100)
     True

@@ -88,8 +88,8 @@ class Report:
     """
     A readable summary of table `flags`.
 
-    The first sentence gives the numbers of flags. Then there is a sentence per flagged region, column or table, and,
-    for the other rows, one per rule and cause, which describes the first such row.
+    The first sentence states the numbers of flags. A sentence per flagged region, column or table follows. The other
+    flagged rows have a sentence per rule and cause, which describes the first of these rows.
     """
 
     flags: pd.DataFrame
