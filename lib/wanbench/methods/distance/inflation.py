@@ -94,8 +94,8 @@ class Inflation(Result):
             figure,
             name="path-inflation",
             title=f"Round trips take {overall.formatted} times as long as light in fibre",
-            subtitle=f"{POINTS}. Tick: median; bar: its {percent(overall.level)} interval, with places as the units. "
-            "Dashed: light in fibre.",
+            subtitle=f"{POINTS}. Tick: median; bar: its {percent(overall.level)} interval, with places as independent "
+            "units. Dashed: light in fibre.",
             alt=f"Strips of path inflation per pair of clouds. {overall}",
             caption="How many times longer a round trip takes than light in fibre would along the great circle, "
             f"for {count(len(self.pairs), 'pair')}.{missing}",

@@ -34,7 +34,7 @@ NAMES = ("link", "window", "replication", "machine")
 NEAR = 0.9
 EXPLAINED = 0.5  # A trial that reaches less of its lowest bound is limited by something else.
 MACHINE = NAMES[-1]
-METHOD = "geometric mean over trials; Student's t on logarithms, with the trial as the unit"
+METHOD = "geometric mean over trials; Student's t on logarithms, with trials as independent units"
 ASSUMPTION = "Records are spread evenly over partitions; links have the requested rate and delay"
 
 

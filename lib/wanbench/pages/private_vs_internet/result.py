@@ -266,7 +266,8 @@ def _gain_map(fit: Factorial) -> go.Figure:
         name="thesis-map",
         title=f"Halving the {word(fit.delay)} gains more in {more}, less in {less}, undecided in {open_}",
         subtitle="Blue, above 1: halving the delay gains more; orange, below 1: doubling the rate gains more. "
-        f"Crosses: undecided at {percent(fit.thesis.level)}, simultaneous over the whole space.{f' At {shown}.' if shown else ''}",
+        f"Crosses: undecided at {percent(fit.thesis.level)}, simultaneous over the whole space."
+        f"{f' At {shown}.' if shown else ''}",
         alt=f"Map of gains over delay and rate. {fit.verdict()} {fit.shares_sentence()}",
         caption=fit.shares_sentence(),
         table=grid,

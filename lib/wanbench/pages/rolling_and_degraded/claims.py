@@ -165,7 +165,7 @@ def _ratio(values: pd.Series, quantity: str, unit: str = "episode", claim: str =
     about = {"quantity": quantity, "claim": claim or f"{quantity[0].upper()}{quantity[1:]} is {{}}"}
     about |= {
         "basis": count(len(logs), unit),
-        "method": f"Student's t on the logarithms of the ratios, with the {unit} as the unit",
+        "method": f"Student's t on the logarithms of the ratios, with {unit}s as independent units",
     }
     about["assumption"] = f"{unit.capitalize()}s are independent and identically distributed"
     about["warnings"] = () if isfinite(half) else (f"no interval, because there is a single {unit}",)

@@ -250,7 +250,7 @@ def _headlines(audit: Audit) -> None:
         audit.judge(
             claim,
             holds,
-            f"Holds if every ratio of p99 (Apache Kafka over Confluent Cloud) is above 1. The source's numbers: {series}.",
+            f"Holds if each p99 of Apache Kafka exceeds that of Confluent Cloud. The source's ratios: {series}.",
         )
 
 

@@ -58,7 +58,7 @@ steady state latency only scatters, and it grows if the system falls behind; in 
 """
 METHOD = (
     "percentile in the later half of a trial's seconds over that in the earlier half; Student's t on logarithms, "
-    "trials as units"
+    "trials as independent units"
 )
 ASSUMPTION = "Trials are independent; drift within a trial has the same direction in all of them"
 
