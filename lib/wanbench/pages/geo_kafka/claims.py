@@ -232,9 +232,9 @@ def _network(audit: Audit) -> None:
         "gateway",
         per_gateway / rate >= FULL,
         f"Holds if the gateways were nearly full ({quantity(FULL, 'fraction')}). The source's numbers: each message "
-        f"crosses between regions {number(copies.total)} times, so {number(per_gateway)} GB/s leave each region. That "
-        f"is {quantity(per_gateway / rate, 'fraction')} of {number(rate)} GB/s, and less with compression. A tunnel "
-        f"of {number(rate)} Gbit/s could not carry this.",
+        f"crosses between regions {number(copies.total)} times, so {number(per_gateway)} GB/s leave each region. This "
+        f"traffic is {quantity(per_gateway / rate, 'fraction')} of {number(rate)} GB/s, and less with compression. A "
+        f"tunnel of {number(rate)} Gbit/s could not carry this.",
     )
     audit.compare(
         "buffers",

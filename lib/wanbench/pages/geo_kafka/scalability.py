@@ -124,8 +124,8 @@ class Scalability(Result):
             name="scalability",
             title=theme.headline(growth, f"{self.throughput} against {self.producers}"),
             subtitle="Points: trials. Line: the Universal Scalability Law. Band: its "
-            f"{percent(self.level)} interval, for each number of {self.producers} separately. Dashed: linear growth "
-            "from the value that the law has at 1.",
+            f"{percent(self.level)} interval, for each number of {self.producers} separately. Dashed: linear growth, "
+            "starting from the law's value at 1.",
             alt=f"Throughput against producers. {self}",
             caption=str(self),
             table=curve,

@@ -8,7 +8,7 @@ import numpy as np
 
 STEP_S = 0.1
 """
-Seconds between the starts of windows: a tenth of a second, the shortest outage that a page reports being a second.
+Seconds between the starts of windows: a tenth of the shortest outage that a page reports, which is a second.
 """
 WINDOW_S = 1.0
 """

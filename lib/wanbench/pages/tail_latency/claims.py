@@ -168,8 +168,8 @@ def _client(audit: Audit) -> None:
     ]
     audit.note(
         "linger",
-        f"The source's numbers: in that time a producer collects {number(min(per_linger), 1)} messages at the lowest "
-        f"throughput and {number(max(per_linger), 1)} at the highest, for a topic of "
+        f"The source's numbers: within linger.ms a producer collects {number(min(per_linger), 1)} messages at the "
+        f"lowest throughput and {number(max(per_linger), 1)} at the highest, for a topic of "
         f"{number(audit.number('t1-per-topic'))} partitions; a batch holds {number(BATCH_DEFAULT_BYTES / size, 1)}.",
     )
     default = f"The default of the Java client is {number(BATCH_DEFAULT_BYTES)} bytes."
@@ -228,7 +228,8 @@ def _headlines(audit: Audit) -> None:
     reached = "Holds if the largest ratio reaches the claimed ratio, because the claim says “up to”."
     audit.judge("title", best >= audit.number("title"), f"{reached} {own} {rows}")
     shown = (
-        f"Holds if the ratio of p99 in the row of that rate exceeds the claimed ratio. The row has {number(top, 2)}."
+        "Holds if the ratio of p99 in the row with the claim's rate exceeds the claimed ratio. The row has "
+        f"{number(top, 2)}."
     )
     audit.judge("figure-1", top > audit.number("figure-1"), shown)
     others = "Cases that are not printed may reach the claimed ratio; test 3 claims this ratio for other percentiles."
