@@ -133,7 +133,7 @@ def _placement(audit: Audit) -> None:
             "goes on."
         )
         audit.judge(claim, None if left >= needed else False, working)
-    audit.compare("in-sync", replicas, "The source's numbers: as many as there are replicas.")
+    audit.compare("in-sync", replicas, "The source's numbers: as many in-sync replicas as there are replicas.")
     audit.compare("in-sync-during", left, f"{follows}.")
     group, each = audit.number("group-size"), audit.number("group-partitions")
     if group % regions:
@@ -226,7 +226,7 @@ def _network(audit: Audit) -> None:
         None,
         f"The source's numbers: {number(rate)} GB/s is {number(8 * rate)} Gbit/s. The reported throughput sends "
         f"{number(per_gateway)} GB/s out of each region before compression, which such a tunnel can carry. A tunnel "
-        f"of {number(rate)} Gbit/s ({number(rate / 8)} GB/s) could not.",
+        f"of {number(rate)} Gbit/s ({number(rate / 8)} GB/s) could not carry it.",
     )
     audit.judge(
         "gateway",

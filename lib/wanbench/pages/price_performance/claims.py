@@ -192,10 +192,10 @@ def _costs(audit: Audit) -> list[tuple[str, bool | None, str]]:
     price, other = (audit.number(f"{name}-exact") for name in (LEADER, RIVAL))
     added = (other * rate - price * rival) / (rival - rate)
     clearly = (
-        f"The source's numbers: {LEADER} is {gap} % ahead of {RIVAL}, from {number(audit.number('runs'))} runs whose "
-        f"scatter is not printed. The source prices only instances. If each broker cost {number(added, 3)} USD/h more, "
-        f"such as for its EBS volumes, or if {LEADER} cost {number(other * rate / rival, 3)} USD/h, both types would "
-        f"tie; at more, {RIVAL} would lead."
+        f"The source's numbers: {RIVAL} costs {gap} % more than {LEADER}, from {number(audit.number('runs'))} runs "
+        f"whose scatter is not printed. The source prices only instances. If each broker cost {number(added, 3)} USD/h "
+        f"more, such as for its EBS volumes, or if {LEADER} cost {number(other * rate / rival, 3)} USD/h, both types "
+        f"would tie; at more, {RIVAL} would lead."
     )
     return [*rows, ("leader", order[0] == LEADER, lowest), ("clearly", None, clearly)]
 

@@ -31,7 +31,7 @@ from .openmessaging_open_loop import MINUTE_S, WARMUP_MINUTES, is_security
 
 START_S, END_S = 15.0, 35.0
 """
-Time from the start to the first message, and from the last window to the result, in which consumers leave their groups;
+Seconds from the start to the first message, and from the last window to the result, while consumers leave their groups;
 measured on two processors.
 """
 
