@@ -85,7 +85,9 @@ def test_verdicts_follow_from_what_was_made(audit, claim, verdict):
 
 def test_both_readings_of_a_number_are_in_the_working(audit):
     rows = audit.table().set_index("claim")
-    assert rows.recomputed["n-pairs"] == 2070 and "46 regions, each to all others" in rows.working["n-pairs"]
+    assert (
+        rows.recomputed["n-pairs"] == 2070 and "46 regions, each tested to all other regions" in rows.working["n-pairs"]
+    )
     assert "134 ms around the earth in vacuum" in rows.working["antipodes"] and "196 ms" in rows.working["antipodes"]
     assert "cost 1.66 to 3.21 USD with 10 MB each" in rows.working["egress-cost"]
 

@@ -69,11 +69,11 @@ def test_every_claim_is_tried_or_says_why_not():
         (
             "kafka-traffic",
             UNKNOWN,
-            "1.17 MB are in flight over the private link; the same bytes in flight over the VPN make 73 ",
+            "1.17 MB are in flight over the private link; the same bytes in flight over the VPN yield a throughput of 73 ",
         ),
         ("never-full", UNKNOWN, "95.0 % of the rate"),
         ("n-producers", UNTESTED, "setting"),
-        ("background-below", OWN, "800 Mbit/s is below both rates"),
+        ("background-below", OWN, "800 Mbit/s is below the rates of both links"),
         ("circuit-below", OWN, "984 Mbit/s"),
         ("no-queue", NOT, "9.02 packets wait"),
         ("thesis", UNKNOWN, "differ by a factor of 2.13"),
