@@ -69,7 +69,8 @@ def test_every_claim_is_tried_or_says_why_not():
         (
             "kafka-traffic",
             UNKNOWN,
-            "1.17 MB are in flight over the private link; the same bytes in flight over the VPN yield a throughput of 73 ",
+            "1.17 MB are in flight over the private link; the same bytes in flight over the VPN yield a "
+            "throughput of 73 ",
         ),
         ("never-full", UNKNOWN, "95.0 % of the rate"),
         ("n-producers", UNTESTED, "setting"),
