@@ -195,7 +195,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def report_command(arguments: argparse.Namespace) -> int:
-    """Run `wanbench report`: publish the chosen notebooks with one preset."""
+    """Run `wanbench report`: publish the chosen notebooks with one preset; return 1 if a page failed."""
     from .publish.jobs import Job, located, recorded
     from .publish.notebooks import find_notebook, notebook_paths
     from .publish.parameters import find_preset, read_parameters
@@ -289,7 +289,7 @@ def _batch_name(entries: list) -> str:
 
 
 def campaign_command(arguments: argparse.Namespace) -> int:
-    """Run `wanbench campaign`: measure a repetition, unless the last one began less than half a period ago."""
+    """Run `wanbench campaign`: repeat a campaign, unless its last run began less than half a period ago."""
     from .measure.campaign.schedule import read_schedule
     from .publish.jobs import Job, declared, located
     from .publish.notebooks import find_notebook
@@ -330,7 +330,7 @@ def bucket_command(arguments: argparse.Namespace) -> int:
 
 
 def deposit_command(arguments: argparse.Namespace) -> int:
-    """Run `wanbench deposit`: copy a run with its metadata, and check hashes."""
+    """Run `wanbench deposit`: copy a run with its metadata for an archive, and check the hashes."""
     from .runs.deposit import LICENCE, deposit
 
     print(f"Deposit, checked by SHA-256: {deposit(arguments.run, arguments.target, arguments.licence or LICENCE)}")

@@ -1,9 +1,9 @@
 """
 Run a batch: notebooks with many sets of parameters; each set is a job with its own folder.
 
-Each job is a process on this machine, or on a worker of a Dask cluster that sees the same folder. A job's page appears
-complete, by a rename, and holds a hash of its sources. After any kill, the same command keeps jobs with a page and runs
-the others.
+Each job is a process on this machine, or on a worker of a Dask cluster that sees the same folder. A job writes its page
+in a temporary folder, which is renamed when the page is complete, with a hash of the page's sources. After any kill,
+the same command keeps jobs with a page and runs the others.
 """
 
 from __future__ import annotations
@@ -77,8 +77,9 @@ class BatchJob:
     A page to make as part of a batch.
 
     `folder` is the batch's folder, and `root` the checkout. `varied` has the parameters in which the batch's jobs with
-    this notebook differ. `session` names the command that runs the batch, and `library` is the `library_hash` on its
-    machine. `to` is the address of the batch's folder in a bucket, or "" if the batch is on this machine.
+    this notebook differ. `session` identifies the command that runs the batch, and `library` is the hash of wanbench
+    and the installed packages on the machine of that command. `to` is the address of the batch's folder in a bucket, or
+    "" if the batch is on this machine.
     """
 
     page: Job
@@ -123,7 +124,7 @@ class BatchJob:
             return State()
 
     def put(self, state: str, **more) -> State:
-        """Write the state of the job, and return it."""
+        """Write the job's state, with other fields from `more`, and return it."""
         new = replace(self.state(), **{"reason": "", "made_from": self.page.made_from} | more, state=state)
         replace_file(self.path / "state.json", (json.dumps(asdict(new), ensure_ascii=False) + "\n").encode())
         return new
@@ -138,7 +139,7 @@ class BatchJob:
         return log.read_text(errors="replace").strip().rpartition("\n")[2].strip() if log.exists() else ""
 
     def make(self) -> None:
-        """Make the page in a temporary folder, and put it in place."""
+        """Make the page in a temporary folder, and move it to `page`, or to `failed` if it failed."""
         for left in self.path.glob(".page-*"):
             shutil.rmtree(left, ignore_errors=True)
         self.put("running")
@@ -159,7 +160,7 @@ class BatchJob:
 
 def run_job(job: BatchJob, environment: Mapping[str, str]) -> State:
     """
-    Run a job in a new process on this machine until it ends or its command no longer runs; return the state.
+    Run a job in a new process on this machine until it ends or the batch's command has ended; return the job's state.
 
     Raise WanbenchError if this machine does not see the batch's folder or the checkout.
     """
@@ -276,7 +277,7 @@ tell = partial(print, file=sys.stderr, flush=True)
 
 
 class Driver:
-    """Run a batch: submit its jobs, report changes of their states, and write the batch's page."""
+    """Submit the jobs of a batch, print changes of their states, and write the batch's page."""
 
     run_job = staticmethod(run_job)
 
@@ -287,7 +288,10 @@ class Driver:
 
     def run(self, pools) -> list[State]:
         """
-        Run the queued jobs and return the states of all; `pools` is a context manager for `submit(run, job, *more)`.
+        Run the queued jobs and return the states of all jobs.
+
+        `pools` is a context manager whose value is `submit(run, job, *more)`, a function that starts `run` and returns
+        its future.
         """
         waiting = [job for job in self.jobs if self.states[job.name].state == "queued"]
         environment = {name: value for name, value in os.environ.items() if name.startswith("WANBENCH_")}

@@ -1,4 +1,4 @@
-"""Write the page of a batch: its jobs with their states, and each finding against the parameters that vary."""
+"""Write the page of a batch: its jobs with their states, and each finding by the parameters that vary."""
 
 import json
 import os
@@ -41,9 +41,8 @@ def write_batch_page(jobs: Sequence, states: Mapping) -> None:
 
 def tidy(notebook: Path, folder: Path) -> None:
     """
-    Make a job's page refer to the batch's assets, and drop times, paths and random ids from its executed notebook.
-
-    Without these, equal results give equal files.
+    Make a job's page refer to the batch's assets, and drop times, paths and random ids from its executed notebook, so
+    that equal results give equal files.
     """
     os.chmod(folder, 0o755)  # nosec B103  # a published folder is for all to read
     for page in folder.glob("*.html"):

@@ -170,8 +170,9 @@ PRIORITY = (MIME, provenance.MIME, *FORMATS.split())
 @dataclass
 class Part:
     """
-    One part of a page: its kind ("text", "code" or "output"), and its HTML or, for a figure, the figure and the
-    caption's sentences that the page does not state above.
+    One part of a page: its kind ("text", "code" or "output"), and its HTML or, for a figure, the figure.
+
+    `caption` is the figure's caption without the sentences that the page already shows above.
     """
 
     kind: str
@@ -218,7 +219,7 @@ def read_cells(notebook: NotebookNode) -> Parts:
     Split a notebook into the parts of its page.
 
     Drop standard error, because it shows progress, which differs between runs. Join a code cell that has no output with
-    the next code cell. List the sections that were left out, with the reasons, at the end.
+    the next code cell. At the end, list the optional sections that were left out for lack of data, with the reasons.
     """
     renderer = TextRenderer()
     highlight = Highlight2HTML(pygments_lexer="ipython3")

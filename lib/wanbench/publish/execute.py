@@ -215,7 +215,7 @@ class Progress:
         self._print(f"{name}: {cells} cells")
 
     def cell_starts(self, cell: NotebookNode, cell_index: int) -> None:
-        """Count a cell; if it is a heading, print its number and text."""
+        """Count a cell of the notebook; if it begins with a heading, print the cell's number and the heading."""
         if INJECTED in tags(cell):
             return
         self.number += 1

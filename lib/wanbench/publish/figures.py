@@ -47,7 +47,7 @@ class Figure:
 
     @property
     def height_px(self) -> int | None:
-        """Return the height that the figure or its template sets; None if neither does."""
+        """Return the height in pixels that the figure or its template sets; None if neither does."""
         template = self.layout.get("template", {}).get("layout", {})
         height = self.layout.get("height", template.get("height"))
         return int(height) if isinstance(height, (int, float)) and 0 < height < 10_000 else None

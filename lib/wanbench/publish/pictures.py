@@ -297,7 +297,7 @@ def put_library(path: Path) -> Path:
 
 
 def snippet(figure: Figure, source: Source, size: tuple[int, int]) -> str:
-    """Return HTML that draws a figure with the script `LIBRARY`; the source stands in the picture and below it."""
+    """Return HTML that draws a figure with the script `LIBRARY`, with the source in the drawing and below it."""
     cited = replace(figure, subtitle=f"{figure.subtitle} {source.line}.".strip())
     layout = fitted(cited, size[0]) | {"width": size[0], "height": max(size[1], figure.height_px or 0)}
     drawing = {"data": figure.data, "layout": layout, "config": {"displayModeBar": False}}

@@ -87,7 +87,7 @@ def _lab(run) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """Origin of a page's numbers: `line` is printed below its figures; `date` and `software` go in metadata."""
+    """Origin of a page's numbers: `line` is printed below its figures; their files hold `date` and `software`."""
 
     line: str
     date: str = ""

@@ -58,7 +58,7 @@ def sources_hash(notebook: Path, given: dict, remarks: list, top: Path, *, stric
 
 
 def library_hash_now(strict: bool) -> str:
-    """Return a hash of the library and of the installed packages as they are now; `strict` as for `sources_hash`."""
+    """Return a hash of wanbench and of the installed packages as they are now; `strict` as for `sources_hash`."""
     hashed = hashlib.sha256()
     for path in sorted(PACKAGE.rglob("*")):
         if "__pycache__" not in path.parts and path.is_file():
@@ -150,7 +150,7 @@ class Site:
 
     @classmethod
     def scratch(cls, root: Path, notebook: Path, given: Mapping):
-        """Return a separate site for one notebook with one set of parameters, without a front page."""
+        """Return a separate site, without a front page, for one notebook with one set of parameters."""
         digest = hashlib.sha256(json.dumps(dict(given), sort_keys=True, default=repr).encode()).hexdigest()[:8]
         folder = scratch_folder() / f"{notebook.stem}-{digest}"
         return cls(root, folder, folder / "build", folder / "findings", is_scratch=True)
@@ -270,8 +270,10 @@ class Site:
 
 def contradicted(folder: Path) -> list[dict[str, str]]:
     """
-    Return the claims that a re-run contradicts, from the findings of all pages, with `page`, `says`, `claimed`, and
-    `measured`: the rule of the verdict and the result.
+    Return the published claims that a re-run did not reproduce, from the tables of claims of all pages.
+
+    Each has `page`, `says` (the source's sentence), `claimed` (its number), and `measured` (the rule of the verdict and
+    what the re-run measured). `folder` has a folder of findings for each page.
     """
     tables = [pd.read_csv(path, dtype="str", keep_default_na=False) for path in sorted(folder.glob("[!.]*/claims.csv"))]
     rows = pd.concat(tables).to_dict("records") if tables else []
