@@ -1,4 +1,4 @@
-"""Measuring: labs and their links, Kafka clusters, experiments, plans, and the campaigns that run plans on labs."""
+"""Measure: labs and their links, Kafka clusters, experiments, plans, and campaigns, which run plans on labs."""
 
 from wanbench import submodules
 

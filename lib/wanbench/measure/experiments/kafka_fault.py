@@ -67,7 +67,7 @@ class Fault:
             self._at_each(self.nodes, self._cluster.freeze, self._cluster.thaw)
 
     def last(self, fault_s: float, pause: Callable[[float], None]) -> None:
-        """Let the fault last for `fault_s` seconds. "flap" heals and cuts by turns meanwhile, and is cut at the end."""
+        """Let the fault last for `fault_s` seconds; a "flap" is healed and begun again meanwhile, and ends cut."""
         steps = 2 * FLAPS - 1 if self.kind == "flap" else 1
         for step in range(steps):
             if step:
@@ -182,9 +182,9 @@ class KafkaFault:
     ----------
     fault : str
         "cut": all links of the region are cut. "cut-out", "cut-in": only its outgoing or its incoming directions are
-        cut. "flap": all are cut 10 times, and healed in between, in equal intervals. "slow": they have 2 s of delay one
-        way and 5 % loss. "kill": its brokers are killed, and started again
-        to heal. "freeze": its brokers are suspended. "none": no fault.
+        cut. "flap": all links are cut 10 times, and healed in between, in equal intervals. "slow": all links have 2 s
+        of one-way delay and 5 % loss. "kill": the region's brokers are killed, and healing starts them again. "freeze":
+        its brokers are suspended. "none": no fault.
     at : str
         A region, or two joined by "+"; "controller": the region of the active controller; "consumers": the region whose
         consumers have the most partitions. Empty for the fault "none".
@@ -284,8 +284,8 @@ class KafkaFault:
 
     def damaged(self, printed: bytes) -> tuple[bytes, dict | None]:
         """
-        Apply the damage that `damage` asks for to a consumer's output; return the output, and a description of the
-        damage or None.
+        Damage a consumer's output as the field `damage` says; return the output, and a description of the damage, or
+        None.
         """
         return damaged(printed, self.damage) if self.damage else (printed, None)
 

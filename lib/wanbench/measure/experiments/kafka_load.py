@@ -156,24 +156,24 @@ class KafkaLoad(ClientLoad):
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the tools are stopped after a time, instead of ending by themselves."""
+        """Return whether the tools are stopped after a time, instead of ending by themselves."""
         return self.duration_s is not None and self.target_records_per_s is None
 
     @property
     def n_consumers(self) -> int:
-        """Total number of consumer processes."""
+        """Return the total number of consumer processes."""
         return self.topics * self.consumer_groups * self.consumers
 
     @property
     def records_to_warm(self) -> int:
-        """Warm-up records of each producer, which its tool reports separately."""
+        """Return the number of warm-up records of each producer, which its tool reports separately."""
         if self.records is not None:
             return self.warmup_records
         return 0 if self.is_stopped else ceil(self.warmup_s * self.target_records_per_s)
 
     @property
     def records_to_send(self) -> int:
-        """Records requested from each producer, including the warm-up."""
+        """Return the number of records that each producer is to send, including the warm-up."""
         if self.records is not None:
             return self.records + self.warmup_records
         if self.is_stopped:
@@ -181,7 +181,7 @@ class KafkaLoad(ClientLoad):
         return ceil(self.duration_s * self.target_records_per_s) + self.records_to_warm
 
     def records_of_topic(self, topic: int) -> int:
-        """Return the number of records that a topic gets if all are sent."""
+        """Return the number of records that all producers of a topic are to send, including the warm-up."""
         return self.records_to_send * len(range(topic, self.producers, self.topics))
 
     def session(self, *where) -> LoadSession:
@@ -223,7 +223,7 @@ class KafkaLoad(ClientLoad):
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:
         """
-        Return the payload that the producers send, before compression; None if it depends on an unknown rate.
+        Return the bytes of payload that the producers send, before compression; None if they depend on an unknown rate.
 
         Replicas fetch `replication` - 1 times as much, consumers `consumer_groups` times as much.
         """

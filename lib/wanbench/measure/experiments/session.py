@@ -124,7 +124,7 @@ class Session:
         self.started_at_utc = now_utc()
 
     def run(self) -> list[RawFile]:
-        """Return the raw files; raise ExperimentError, with the files so far, if anything failed."""
+        """Run the experiment and return its raw files; raise ExperimentError, with the files so far, if it failed."""
         error = undeleted = None
         self._check()
         try:

@@ -1,4 +1,6 @@
-"""Define what our own and external clusters have in common: client commands, topics and administrative requests."""
+"""
+Define what clusters that wanbench runs and external ones share: client commands, topics and administrative requests.
+"""
 
 import copy
 import json
@@ -129,7 +131,7 @@ class BaseCluster:
 
     @cached_property
     def original_order(self) -> leadership.Order:
-        """The replica order that each partition had before any of the running experiments changed it."""
+        """Return the original replica order of each partition that a running experiment has changed."""
         return {}
 
     def java(

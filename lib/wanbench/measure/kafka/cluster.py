@@ -165,7 +165,7 @@ class Cluster(BaseCluster):
         return self._node(node_id).pid_file
 
     def log(self, node_id: int) -> bytes:
-        """Return a node's log, from all its starts together."""
+        """Return a node's log, of all its starts in order."""
         node = self._node(node_id)
         return b"".join(node.log(start) for start in range(1, node.starts + 1))
 

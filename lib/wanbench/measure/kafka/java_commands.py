@@ -109,7 +109,7 @@ class Jars:
 
     @property
     def version(self) -> str:
-        """Kafka's version, taken from the name of its jar."""
+        """Return Kafka's version, taken from the name of its jar."""
         return self._named("kafka_2.13").stem.removeprefix("kafka_2.13-")
 
     def _named(self, name):

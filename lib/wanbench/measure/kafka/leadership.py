@@ -95,8 +95,8 @@ def current_order(view: Sequence[dict], order: Order) -> Order:
 
 def save_order(first: Order, view: Sequence[dict], order: Order) -> Order:
     """
-    Save the current replicas (in `view`) of the partitions of `order` in `first`, unless `first` has the partition;
-    return the entries of `first` for all partitions of `order`.
+    Add the partitions of `order` that `first` lacks to it, in place, with their replicas in `view`; return the entries
+    of `first` for all partitions of `order`. So `first` keeps the original order.
     """
     return {
         topic: {n: first.setdefault(topic, {}).setdefault(n, replicas) for n, replicas in partitions.items()}

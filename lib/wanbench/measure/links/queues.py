@@ -12,7 +12,7 @@ _SHORT = struct.Struct("!H")
 @dataclass(slots=True)
 class Waiting:
     """
-    A queued packet: its segments before number `first` have left, and those from number `end` on were dropped.
+    A queued packet, of which the segments before number `first` were sent, and those from number `end` on were dropped.
 
     `size` is the number of bytes of all its segments on the wire.
     """

@@ -2,8 +2,8 @@
 Forward packets in user space between the regions' TUN devices, with the delay, jitter, loss and rate of the links.
 
 Each region has one device. The relay reads a packet, finds the link by the destination address, decides when the packet
-is due, keeps it in one heap for all links, and writes it to the other region's device when it is due. It also measures
-how late it writes, which shows whether the machine is too slow.
+is due, keeps it in one heap for all links, and writes it to the other region's device when it is due. The relay also
+measures how late it writes packets, which shows whether the machine is too slow.
 """
 
 import heapq

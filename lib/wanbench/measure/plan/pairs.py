@@ -1,8 +1,9 @@
 """
 Select the ordered pairs of regions to test, and schedule concurrent tests.
 
-Regions are the vertices of a graph and ordered pairs its edges; the two directions of a pair are two edges. A round is
-a matching of this graph, so a schedule with the fewest rounds is an edge colouring with the fewest colours.
+Tests in the same round run at the same time, and no region is in two of them. Regions are the vertices of a graph, and
+ordered pairs its edges; the two directions of a pair are two edges. A round is a matching of this graph, so a schedule
+with the fewest rounds is an edge colouring with the fewest colours.
 """
 
 import random
@@ -161,8 +162,8 @@ def lower_bound(pairs: Sequence[Pair], batch: int | None = None) -> int:
     """
     Return a lower bound on the number of rounds, which is the maximum of three bounds.
 
-    They are: the number of tests of the busiest region; the number of all tests divided by `batch`; and, for groups of
-    regions, the number of tests within a group divided by the number of these tests that fit into one round.
+    The three are: the number of tests of the busiest region; the number of all tests divided by `batch`; and, over
+    several groups of regions, the maximum of the number of tests within a group divided by how many fit into one round.
 
     Examples
     --------

@@ -230,9 +230,10 @@ def settings(admin: Admin, broker: int, everything: bool = False) -> dict[str, s
 
 def log_ends(admin: Admin, topic: str) -> list[dict]:
     """
-    Return "partition", "high_watermark" (up to which consumers can read) and "end" (of the leader's log) per partition.
+    Return the ends of each partition's log as rows of "partition", "high_watermark" and "end".
 
-    Both are offsets after the last record.
+    "high_watermark" is the offset after the last record that consumers can read, "end" the offset after the last record
+    of the leader's log.
     """
     numbers_of = defaultdict(list)
     for row in topics(admin, [topic])[0]["partitions"]:

@@ -74,7 +74,7 @@ OPTIONS = {
 
 
 def read_arguments(description: str, names: str) -> argparse.Namespace:
-    """Read command-line options; `names` lists them, separated by spaces. All but `settings` are required."""
+    """Read the command-line options `names` (separated by spaces); all but `settings` are required."""
     parser = argparse.ArgumentParser(description=description)
     for name in names.split():
         kind, text = OPTIONS[name]
@@ -151,7 +151,7 @@ def n_records(rate: float, length_s: float) -> int:
 
 def bucket(value: int) -> int:
     """
-    Return the smallest value in the histogram bucket of a value.
+    Return the smallest value in the histogram bucket that contains `value`.
 
     >>> [bucket(value) for value in (-5, 2_047, 2_049, 100_001)]
     [0, 2047, 2048, 99968]

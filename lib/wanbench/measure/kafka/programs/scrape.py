@@ -28,9 +28,7 @@ class Ended(BaseException):
 
 
 class Ending:
-    """
-    Turn SIGTERM into `Ended`, raised at once while `may_raise` is set, and otherwise as soon as `may_raise` is set.
-    """
+    """Raise `Ended` on SIGTERM: at once while `may_raise` is set, otherwise as soon as `may_raise` is set."""
 
     def __init__(self):
         self.may_raise = self.asked = False

@@ -44,14 +44,18 @@ class Site:
 
 
 def enabled_regions(aws: Aws, ask: str) -> list[str]:
-    """Return the regions that the account may use; `ask` is the region to send the call to."""
+    """Return the regions that the account may use, by a call to the region `ask`."""
     states = [{"Name": "opt-in-status", "Values": ["opt-in-not-required", "opted-in"]}]
     answer = aws.call("ec2", ask, "describe_regions", AllRegions=False, Filters=states)
     return sorted(region["RegionName"] for region in answer["Regions"])
 
 
 def survey(aws: Aws, wanted: Sequence[Wanted], alongside: Sequence[Wanted] = ()) -> tuple[list[Site], list[str]]:
-    """Survey AWS; see `RentedLab.survey`. Hosts launched `alongside` count towards the same quotas."""
+    """
+    Return a site for the hosts `wanted` in each region, and notes, without making anything; see `RentedLab`.
+
+    Hosts of combined labs, launched `alongside`, count towards the same quotas. A LabError names what is unavailable.
+    """
     enabled = enabled_regions(aws, wanted[0].region)
     if off := [hosts.region for hosts in wanted if hosts.region not in enabled]:
         raise LabError(

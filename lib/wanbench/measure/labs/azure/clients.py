@@ -67,7 +67,7 @@ class Azure:
 
     @property
     def subscription(self) -> str:
-        """The subscription, which is never written or printed; raise LabError if none is known."""
+        """Return the subscription's id, which is never written or printed; raise LabError if none is known."""
         subscription = self._subscription or os.environ.get(VARIABLE)
         if not subscription:
             raise LabError(

@@ -68,7 +68,11 @@ def charged_gb(size_gb: int) -> int:
 
 
 def survey(azure: Azure, wanted: Sequence[Wanted], alongside: Sequence[Wanted] = ()) -> tuple[list[Site], list[str]]:
-    """Survey Azure; see `RentedLab.survey`. Hosts launched `alongside` count towards the same quotas."""
+    """
+    Return a site for the hosts `wanted` in each region, and notes, without making anything; see `RentedLab`.
+
+    Hosts of combined labs, launched `alongside`, count towards the same quotas. A LabError names what is unavailable.
+    """
     providers = {name: azure.call("resource", "providers", "get", name) for name in PROVIDERS}
     if off := [name for name, provider in providers.items() if provider.registration_state != "Registered"]:
         raise LabError(
@@ -354,7 +358,7 @@ class AzureLab(RentedLab):
         super().__init__(*arguments, **options)
 
     def costs(self, *, volume_gb: int | None, **wanted) -> Costs:
-        """See `RentedLab.costs`; the boot disk costs as much as a volume of its size."""
+        """Return the costs of the wanted hosts, with the boot disk at the price of a volume; see `RentedLab.costs`."""
         return Costs(volume_gb=charged_gb(BOOT_GB) + (charged_gb(volume_gb) if volume_gb else 0), **wanted)
 
     def launch(self, site: Site, order: Order) -> list[Instance]:

@@ -28,8 +28,10 @@ class AzureResources(Resources):
 
     def listed(self, region: str, run: str | None = None) -> list[Resource]:
         """
-        See `Resources.listed`; `region` is always `SUBSCRIPTION`, but each resource returned names its Azure region.
-        All groups are listed and then selected here: if Azure misread a filter, an empty list would look like success.
+        List the resource groups of a run (of all runs if None) in all regions; see `Resources.listed`.
+
+        `region` is always `SUBSCRIPTION`; each resource returned names its Azure region. All groups are listed and then
+        selected here: if Azure misread a filter, an empty list would look like success.
         """
         groups = [
             Resource(GROUP, group.name, group.location, group.properties.provisioning_state or "", group.tags or {})

@@ -58,7 +58,7 @@ class Gcp:
 
     @property
     def project(self) -> str:
-        """The project, which is never written or printed; raise LabError if none is known."""
+        """Return the project's id, which is never written or printed; raise LabError if none is known."""
         self._find()
         return self._project
 
@@ -190,7 +190,7 @@ def tags_of(described) -> dict[str, str]:
 
 
 def last(link: str) -> str:
-    """Return the name at the end of a link."""
+    """Return the name at the end of a resource's URL."""
     return link.rpartition("/")[2]
 
 

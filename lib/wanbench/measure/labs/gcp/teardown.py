@@ -28,7 +28,11 @@ class GcpResources(Resources):
         return clock_at(self.client.endpoint)
 
     def listed(self, region: str, run: str | None = None) -> list[Resource]:
-        """See `Resources.listed`; `region` is always `PROJECT`, but each resource returned names its Google region."""
+        """
+        List the resources of a run (of all runs if None) in all regions; see `Resources.listed`.
+
+        `region` is always `PROJECT`; each resource returned names its Google region.
+        """
         gcp, named = self.client, f"name eq {name(run or '')}.*"
         by_kind = {
             INSTANCE: gcp.pages("instances", "aggregated_list", filter=named),

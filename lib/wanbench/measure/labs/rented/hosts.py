@@ -1,4 +1,4 @@
-"""Hosts of a cloud: what a lab requests, what the cloud launches, their first boot, and their preparation."""
+"""Describe the hosts that a lab requests and that a cloud launches; configure their first boot, and prepare them."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ Zone = TypeVar("Zone")
 @dataclass(frozen=True)
 class Wanted:
     """
-    The hosts that a lab requests in one region; `region` is the cloud's own name for it. `zone` and `subnet` (an
-    existing one) are None if any will do.
+    The hosts that a lab requests in one region, by the cloud's own name. `zone` and `subnet` (an existing one) are None
+    if the lab has no preference.
     """
 
     region: str
@@ -148,9 +148,10 @@ def once_running(running: Callable[[], list[Instance]], wanted: Wanted, poll_s: 
 
 def operator(address: str | None) -> str:
     """
-    Return the network from which the operator logs in, in CIDR form. `address` is an address or a network; if it is
-    None, the value of `OPERATOR_VARIABLE` is used. Raise ParameterError if this is neither an address nor a network, or
-    not public.
+    Return the network from which the operator (the user) logs in to hosts, in CIDR form.
+
+    `address` is an address or a network; by default, the value of the environment variable `OPERATOR_VARIABLE`. Raise
+    ParameterError if this is neither an address nor a network, or not public.
     """
     given = address or os.environ.get(OPERATOR_VARIABLE, "")
     try:

@@ -28,7 +28,7 @@ CONNECT_S = 15  # Timeout of connecting by TCP and exchanging keys; three round 
 @dataclass(frozen=True)
 class Login:
     """
-    Say how to log in to a host. SSH never prompts for anything.
+    How to log in to a host by SSH, without prompts.
 
     `address` may differ from the address used for measuring. `key_file` is the private key; only its path appears on
     command lines. `known_hosts_file` has lines as `ssh-keyscan` prints them; a host that is not in this file, or has
@@ -141,7 +141,7 @@ class Connection:
 
     @property
     def is_open(self) -> bool:
-        """Whether the connection is open, as far as known."""
+        """Return whether the connection is open, as far as this side knows."""
         return not self.reason
 
     def ask(self, verb: str, payload: bytes = b"", **fields) -> tuple[dict, bytes]:
