@@ -43,7 +43,7 @@ def check_number(name: str, value, low: float = -inf, high: float = inf, *, whol
 
 def check_choice(name: str, value, allowed: Iterable, *, optional: bool = False):
     """
-    Check that a value is one of those allowed.
+    Check that a value is one of `allowed`, or None if that is `optional`.
 
     >>> check_choice("value", "loss", ("throughput_bps", "rtt_ms"))
     Traceback (most recent call last):
@@ -65,7 +65,7 @@ def check_name(name: str, value) -> str:
 
 def check_flag(name: str, value, *, optional: bool = False):
     """
-    Check that a value is True or False, and not another value that equals one of them, such as 1.
+    Check that a value is True or False (an equal value such as 1 is not allowed), or None if that is `optional`.
 
     >>> check_flag("drain", 1)
     Traceback (most recent call last):

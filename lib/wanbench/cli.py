@@ -28,9 +28,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     Run one command and return its exit status.
 
-    The status is 0 on success, 1 if a page failed, a requirement is missing or `compare` found a change, 2 if the
-    command could not run, 3 if `compare --strict` left something undecided; 130 after Ctrl-C, 143 after SIGTERM, 129
-    after SIGHUP (the terminal was closed).
+    0: success. 1: a page failed, a requirement is missing, or `compare` found a change. 2: the command could not run.
+    3: `compare --strict` left something undecided. 129, 130, 143: ended by SIGHUP (the terminal was closed), by Ctrl-C,
+    by SIGTERM.
     """
     sys.modules.setdefault("rfc3987_syntax", None)  # jsonschema would build its unused grammar for seconds
     arguments = parser().parse_args(argv)

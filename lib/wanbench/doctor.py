@@ -142,8 +142,8 @@ def why_not_here(needs_kafka: bool) -> str | None:
 
 def unusable_clouds(labs: Iterable[str | None]) -> dict[str, str]:
     """
-    Return the reason why this machine cannot use a cloud, by cloud, for each unusable cloud among the values of the
-    parameter `lab`, such as "aws" or "aws+gcp".
+    Find the clouds in `labs`, values of the parameter `lab` such as "aws+gcp", that this machine cannot use; return the
+    reasons by cloud.
     """
     from .measure.labs import CLOUDS
 

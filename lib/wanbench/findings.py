@@ -44,7 +44,7 @@ class Finding:
     unit : str
         "" for numbers without a unit.
     n, n_regions : int or None
-        Numbers of units of replication, and of regions that these units come from.
+        Number of independent units, such as runs or pairs, and number of regions that they come from.
     method, assumption : str
         How the numbers were computed, and what would invalidate them.
     answer : bool

@@ -2,10 +2,10 @@
 Decide from counts whether an open-loop load is valid: whether its generator kept its schedule, without waiting for
 earlier records.
 
-The generator fell behind if more than 1 % of the records were late: if its producers handed them to the Kafka client
-late, or if one of its consumer groups left them waiting in the client. A record is late by more than 5 ms and by more
-than 5 % of the median latency (to the acknowledgement, or end to end). The 99th percentile of latency may then be due
-to the generator. Waits for a full queue do not count as lateness. A shorter delay may be a time slice of a busy
+The generator fell behind if its producers handed more than 1 % of the records to the Kafka client too late, or if one
+of its consumer groups left more than 1 % waiting in the client for too long. Too late or too long means: by more than 5
+ms and more than 5 % of the median latency (to the acknowledgement, or end to end). The 99th percentile of latency may
+then be due to the generator. Waits for a full queue do not count. A shorter delay may be a time slice of a busy
 processor, or is too small a part of the latency to change a conclusion.
 """
 

@@ -256,11 +256,11 @@ def run_batch(
     """
     Run the jobs of a batch that have no page yet, write the page of the batch, and return the state of each job.
 
-    Analysing jobs run first, `processes` at a time (None: one for each processor) or spread over the workers of the
-    Dask scheduler at the address `cluster`; then measuring jobs one at a time, or on workers with the resource
-    `measure`. The next command runs a failed job again, until the job has failed `FAILURES` times; with `retry`,
-    always. `kind` is the class of the driver, by default `Driver`. Raise WanbenchError if another command runs the
-    batch, or if the connection to the scheduler is lost.
+    Jobs that only analyse run first: `processes` at a time (None: one for each processor), or on the workers of the
+    Dask scheduler at the address `cluster`. Jobs that measure follow: one at a time, or on those workers that have the
+    resource `measure`. The next command runs a failed job again, until the job has failed `FAILURES` times; with
+    `retry`, always. `kind` is the class that runs the batch, by default `Driver`. Raise WanbenchError if another
+    command runs the batch, or if the connection to the scheduler is lost.
     """
     processes = len(os.sched_getaffinity(0)) if processes is None else check_number("-j", processes, 1, whole=True)
     jobs, folder = prepared(jobs), jobs[0].folder

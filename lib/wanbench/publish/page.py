@@ -34,9 +34,9 @@ class Page:
 
     `lead` is the first paragraph, `answers` are the findings that answer its question, `where` and `days` say where and
     on which days its data were measured, and `basis` says so in a sentence. `sources` are the articles whose claims the
-    page tests. `appendix` has sections to fold. `drawn` has the names of the figures with SVG and PNG files, and
-    `cover` the name of the figure for the front page. `static_note` says why such files are missing. `source_line`
-    stands below every drawing. `commit` is the checkout's.
+    page tests. `appendix` has the folded sections. `drawn` has the names of the figures with SVG and PNG files, and
+    `cover` the name of the figure for the front page. `static_note` says why such files are missing. `source_line` is
+    printed below every drawing. `commit` is the checkout's.
     """
 
     name: str

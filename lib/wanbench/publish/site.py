@@ -41,9 +41,9 @@ def sources_hash(notebook: Path, given: dict, remarks: list, top: Path, *, stric
 
     The hash covers the notebook, its parameters and the files they name, the library, the installed packages, and all
     data that the page may read, including runs of its campaign. It also covers the page's findings, so that deleted
-    findings are computed again. Data files enter with path, size and modification time only: reading them would take as
-    long as making the page. Unless `strict`, it leaves out the commit, the browser that draws pictures, and what pages
-    and measurements add to the data folder.
+    findings are computed again. Of data files, only path, size and modification time are hashed: reading them would
+    take as long as making the page. Unless `strict`, it leaves out the commit, the browser that draws pictures, and
+    what pages and measurements add to the data folder.
     """
     campaign = _campaign(notebook, given)
     own = "" if kind(read_notebook(notebook)) == LEDGER else notebook.stem
@@ -109,9 +109,10 @@ class Record:
     """
     The state of a page: whether it is published, and what the front page says about it.
 
-    `outcome` is "published", "failed" (with `reason`) or "not made". `kind` is the value of `notebooks.kind`, `lead`
-    the first paragraph as HTML, `thumbnail` a path in the site, `basis` a sentence about the origin of the data,
-    `where` and `days` the place and the days of the measurement, and `made_from` the `sources_hash` of the page.
+    `outcome` is "published", "failed" (with `reason`) or "not made". `kind` is the value of `notebooks.kind`. `lead` is
+    the page's first paragraph as HTML, and `thumbnail` a path in the site. `basis` is a sentence about the origin of
+    the data; `where` and `days` are the place and the days of the measurement. `made_from` is the page's
+    `sources_hash`.
     """
 
     name: str

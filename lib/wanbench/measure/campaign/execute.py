@@ -77,8 +77,8 @@ def measure(
     RunHeldError
         If another process is measuring the same run.
     LabError
-        If the lab cannot be opened, or does not answer after a round in which all tests failed; or if tests failed
-        because of the machine, or all tests failed. In all cases the run can be resumed by the next call.
+        If the lab cannot be opened; if it does not answer after a round in which all tests failed; if tests failed
+        because of the machine; or if all tests failed. In all cases, the next call can resume the run.
     KeyboardInterrupt, SystemExit
         After SIGINT, SIGTERM or SIGHUP, once everything is stopped and the journal is written. The next call resumes
         the run.

@@ -82,8 +82,8 @@ class Load(Experiment, Protocol):
     """
     An experiment that loads a Kafka cluster, for use in a `KafkaTrial`.
 
-    It creates `topics` topics with `partitions` partitions each and `replication` replicas of each partition. The three
-    mappings hold settings of Kafka or librdkafka by name.
+    A load creates `topics` topics with `partitions` partitions each and `replication` replicas of each partition. The
+    three mappings hold settings of Kafka or librdkafka by name.
     """
 
     topics: int

@@ -25,8 +25,9 @@ PAYLOADS = ("letters", *GENERATED)
 @dataclass(frozen=True)
 class KafkaLoad(ClientLoad):
     """
-    Producers and consumers of Kafka's own performance tools, started together. A window is one of their periodic
-    reports.
+    Producers and consumers of Kafka's own performance tools, started together.
+
+    Each tool prints a report periodically; such a report is called a window.
 
     Producer p writes to topic p modulo `topics`. Each topic is read by `consumer_groups` groups of `consumers`
     consumers each: for a fan-out of 1:3, use one producer per topic and three groups of one consumer.
@@ -34,8 +35,8 @@ class KafkaLoad(ClientLoad):
     A load ends in one of three ways:
 
     - with `records`: after that many records per producer, in addition to `warmup_records`, which the tool reports
-      separately. Without a target rate, the rate in its summary is too low, because the summary starts while warm-up
-      records are still in the producer's buffer;
+      separately. Without a target rate, the rate in the tool's summary is too low, because the summary starts while
+      warm-up records are still in the producer's buffer;
     - with `duration_s` and `target_records_per_s`: after the corresponding number of records, with the same warm-up and
       summary;
     - with `duration_s` alone: the tools are stopped `warmup_s` + `duration_s` after the last producer's first window.
@@ -74,8 +75,8 @@ class KafkaLoad(ClientLoad):
         Whether consumers read all records and print their final output; otherwise they are stopped when the producers
         have ended.
     client_rack : str or None
-        client.rack of the consumers, which then read from a replica in that rack: the name of a rack, or "region" for
-        each consumer's own region. With None, they read from leaders.
+        client.rack of the consumers, which then read from a replica in that rack. "region" stands for each consumer's
+        own region. With None, consumers read from leaders.
     most_bytes : float
         Maximum total payload.
     timeout_s : float or None
@@ -205,8 +206,8 @@ class KafkaLoad(ClientLoad):
         """
         Return the expected duration in s.
 
-        A load by `records` without a target rate is assumed to run at `rate_bps` or, if that is slower, to send one
-        batch per round trip for each request in flight of each partition.
+        A load by `records` without a target rate is assumed to send at `rate_bps` or, if that is slower, as fast as
+        `max_in_flight` batches per partition and round trip allow.
         """
         if self.duration_s is not None:
             sending_s = self.duration_s + self.warmup_s

@@ -35,7 +35,7 @@ class KafkaOpenLoop(ClientLoad):
     Producers that send on a fixed schedule, and the latency of every record from its due time.
 
     A closed-loop load omits the delay of records that it could not send in time (coordinated omission: Tene 2013). In
-    this load, record n is due n / rate seconds after the start, no record is skipped, and latency counts from the due
+    this load, record n is due n / rate seconds after the start, and no record is skipped. Latency counts from the due
     time: to the acknowledgement ("publish"), and to the first receipt by each consumer group ("end to end"). Latencies
     are kept as a histogram for each second of the schedule.
 

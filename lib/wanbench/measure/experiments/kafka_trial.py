@@ -54,9 +54,9 @@ class KafkaTrial:
     alongside : tuple of ConcurrentExperiment
         Further concurrent experiments. The times of `BrokerActions` count from when the load sends.
     client_regions : tuple of str, optional
-        Regions over whose hosts producers and consumers are distributed round-robin: the first host of each region, or,
-        with a suffix such as in "aws:us-east-1/3", the host with that number, counted from 0. With None, producers run
-        on the source and consumers on the target.
+        Regions over whose hosts producers and consumers are distributed round-robin. An entry stands for the first host
+        of the region or, with a suffix as in "aws:us-east-1/3", for the host with this number, counted from 0. With
+        None, producers run on the source and consumers on the target.
     broker_settings, security, kafka_version : optional
         Broker settings; security ("plain", "tls" or "mtls"); and a version of Kafka, such as "4.4.0". They replace the
         cluster's own, and the cluster is restarted to apply them.

@@ -257,9 +257,9 @@ def keep(nodes: Sequence[Node], folder: Path, stem: str) -> list[RawFile]:
     """
     Write the logs, output and settings of nodes to <run folder>/kafka_cluster/.
 
-    The files of a node begin with <stem>.<kind>-<node_id>. They end in .server.log.gz (.server-2.log.gz for its second
-    start, and so on); .jvm.log.gz, with the JVM's pauses; .txt and .stderr.txt, with its output, if there is any; and
-    .settings.json, with the `given` and `effective` settings, without secrets.
+    The names of a node's files begin with <stem>.<kind>-<node_id>, followed by: .server.log.gz for the log of its first
+    start, .server-2.log.gz for the second, and so on; .jvm.log.gz for the JVM's pauses; .txt and .stderr.txt for
+    output, if there is any; .settings.json for the `given` and `effective` settings, without secrets.
     """
     started, files = now_utc(), []
 

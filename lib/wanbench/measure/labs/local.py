@@ -211,9 +211,9 @@ class LocalLab(Lab):
 
     def entering(self, region: str) -> list[str]:
         """
-        Return the arguments to put before a command so that it runs in a region's namespace, also in a terminal.
+        Return the arguments to put before a command so that the command runs in a region's namespace.
 
-        Without a command, they start a shell. They work as long as the lab is open.
+        The arguments work while the lab is open, also in a terminal; without a command, they start a shell.
         """
         if region not in self._numbers:
             raise KeyError(f"no region {region!r}; the lab has {', '.join(self.regions)}")

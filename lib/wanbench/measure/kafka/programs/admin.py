@@ -7,8 +7,8 @@ The settings file holds keyword arguments for kafka-python in JSON. The answer i
 ...} with exit status 0, or {"error": {"kind": ..., "message": ...}} with exit status 3, where the kind is Kafka's name
 for the error. Settings are never printed.
 
-The program uses kafka-python, because librdkafka can neither reassign partitions nor report which broker answered or
-where a leader's log ends, and Kafka's own tools take one to two seconds to start, within a measured schedule.
+The program uses kafka-python for two reasons: librdkafka can neither reassign partitions nor report which broker
+answered or where a leader's log ends; Kafka's own tools take one to two seconds to start, which would delay a schedule.
 """
 
 import json

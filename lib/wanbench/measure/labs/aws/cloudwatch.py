@@ -134,10 +134,10 @@ class CloudWatch:
     """
     Fetch the metrics of resources at the end of a session: pass this object to `campaign.run` as `watched=[...]`.
 
-    Data points arrive late. So the request is repeated until the last period has its points, but for no longer than
-    `patience_s`, because rented hosts cost money meanwhile, and not after the user interrupts. If data points are still
-    missing, a message says how many. If CloudWatch refuses the metrics of a resource, its file has the error message
-    instead of data.
+    Data points arrive late, so the request is repeated until the last period has its points, but only for `patience_s`
+    (rented hosts cost money meanwhile), and not after the user interrupts. If data points are still missing, a message
+    says how many. If CloudWatch refuses the metrics of a resource, the resource's file has the error message instead of
+    data.
     """
 
     def __init__(self, resources: Sequence[Watched], *, patience_s: float = 180.0, aws: Aws | None = None):
