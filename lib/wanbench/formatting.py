@@ -125,7 +125,7 @@ def span(low: float, high: float, places: int | None = None) -> str:
 
 def count(n: int, noun: str, plural: str | None = None) -> str:
     """
-    Format a count with its noun.
+    Format a count with its noun; the plural is `plural`, by default the noun with an s.
 
     >>> count(1, "pair"), count(2070, "pair"), count(0, "echo", "echoes")
     ('1 pair', '2,070 pairs', '0 echoes')

@@ -162,7 +162,8 @@ def run_job(job: BatchJob, environment: Mapping[str, str]) -> State:
     """
     Run a job in a new process on this machine until it ends or the batch's command has ended; return the job's state.
 
-    Raise WanbenchError if this machine does not see the batch's folder or the checkout.
+    `environment` has further environment variables for the process. Raise WanbenchError if this machine does not see
+    the batch's folder or the checkout.
     """
     for path in (job.folder / SESSION, job.page.notebook):
         if not path.exists():

@@ -25,7 +25,7 @@ PARAMETER = "parameter "
 
 
 def write_batch_page(jobs: Sequence, states: Mapping) -> None:
-    """Write `index.html` and `results.csv`, the findings of all jobs, into the folder of a batch."""
+    """Write `index.html` (jobs and states) and `results.csv` (findings of all jobs) into the folder of a batch."""
     folder, taken = jobs[0].folder, set()
     results = pd.concat([_results(job, states[job.name]) for job in jobs], ignore_index=True)
     drawn = [_small_multiples(notebook, rows) for notebook, rows in results.groupby("notebook")]

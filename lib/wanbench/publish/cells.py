@@ -84,7 +84,7 @@ class TextRenderer(IPythonRenderer):
         return _shown(rf"\begin{{{name}}}{body}\end{{{name}}}", "block")
 
     def html_of(self, source: str) -> str:
-        """Convert Markdown to HTML."""
+        """Convert the Markdown of a cell to HTML."""
         return MarkdownWithMath(renderer=self).render(source)
 
 

@@ -39,7 +39,7 @@ class Tool:
         self.done = self.process.wait(timeout_s)
 
     def so_far(self) -> Completed:
-        """Return the output so far."""
+        """Return the tool's result, or the output so far if the tool still runs."""
         return self.done or self.process.so_far()
 
     def stop(self) -> Completed:

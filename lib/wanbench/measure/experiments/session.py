@@ -31,7 +31,7 @@ class Program:
     """
     A running program, identified by its `role` and `number`.
 
-    `done` is its output and status once it has ended. Its output is kept as <stem>.<role>-<number>.jsonl.gz.
+    `done` is the program's output and status once it has ended. The output is kept as <stem>.<role>-<number>.jsonl.gz.
     """
 
     role: str

@@ -171,9 +171,9 @@ class ExternalCluster(BaseCluster):
 
     def keep(self, folder: Path, stem: str = "") -> list[RawFile]:
         """
-        Write <run folder>/kafka_cluster/<stem>.external.json. It holds the cluster's description and, for each broker,
-        the settings that were changed while it was running, or the error if they could not be read. The brokers' logs
-        cannot be fetched.
+        Write <run folder>/kafka_cluster/<stem>.external.json: the cluster's description and, for each broker, the
+        settings that were changed at run time, or the error if these could not be read. The brokers' logs cannot be
+        fetched.
         """
         started, host, description = now_utc(), self._running_host(), self.describe()
         for broker in description["brokers"]:

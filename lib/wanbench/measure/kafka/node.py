@@ -157,8 +157,8 @@ class Node:
 
     def stop(self) -> None:
         """
-        Stop the node after it has handed over its leadership; kill it and raise ClusterError if that takes more than
-        `STOP_S`.
+        Stop the node after it has handed over its leadership. If that takes more than `STOP_S`, kill the node and raise
+        ClusterError.
         """
         self.is_up = False
         self._signal("TERM")

@@ -311,8 +311,10 @@ class LocalLab(Lab):
 
     def socket_buffer_limits(self) -> dict[str, int] | None:
         """
-        See `Lab.socket_buffer_limits`. All namespaces share these limits. A namespace's tcp_rmem and tcp_wmem limit
-        only the sockets of programs that do not set the size of their buffers.
+        Return the maximum size in bytes of the socket buffers that programs may request, by sysctl; None if unknown.
+
+        All namespaces share these limits. A namespace's tcp_rmem and tcp_wmem limit only the sockets of programs that
+        do not set the size of their buffers.
         """
         values = _global_sysctls()
         return {name: int(value) for name, value in values.items()} if len(values) == len(_GLOBAL_SYSCTLS) else None

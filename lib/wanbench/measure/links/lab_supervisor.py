@@ -50,7 +50,7 @@ class Supervisor:
         """Do nothing; the answer confirms that the supervisor runs."""
 
     def scratch(self):
-        """Return the scratch folder, made on the first call; the supervisor locks it, and removes it when it ends."""
+        """Return the scratch folder, made on the first call; it is locked and, when the supervisor ends, removed."""
         if self.folder is None:
             new = tempfile.mkdtemp(prefix=_UNLOCKED)
             with suppress(OSError):  # a file system without locks: then `sweep` removes nothing

@@ -87,7 +87,7 @@ class SupervisorProcess:
     def entering(self, namespace: int) -> list[str]:
         """
         Return the arguments to put before a command so that the command runs in one of the supervisor's network
-        namespaces, given by its file descriptor there.
+        namespaces; `namespace` is the supervisor's file descriptor of this namespace.
         """
         user = ["--user", "--preserve-credentials"] if is_rootless() else []
         network = f"--net=/proc/{self.pid}/fd/{namespace}"

@@ -245,7 +245,7 @@ def make_plan(
 
 
 def test_id(ordinal: int, from_region: str, to_region: str) -> str:
-    """Return the `id` of a test; see `Test`."""
+    """Return the `id` of a test, such as "0001-aws.eu-west-1-gcp.us-east1"."""
     return f"{ordinal:04d}-{from_region}-{to_region}".replace(":", ".")
 
 

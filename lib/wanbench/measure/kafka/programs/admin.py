@@ -171,8 +171,8 @@ def lead(admin: Admin, replicas: dict[str, dict[str, list[int]]], others: bool =
 
     `replicas` maps topic and partition number to the new order. A missing topic or partition is skipped; a partition
     whose replicas are a different set is refused, so no data is moved. With `others`, a different set is allowed: new
-    replicas are then copied and awaited. Return the numbers of partitions that have the new order ("ordered"), that
-    also are led by their first replica ("led"), and that were skipped ("missing").
+    replicas are then copied and awaited. Return numbers of partitions: "ordered" (they have the new order), "led" (they
+    also are led by their first replica) and "missing" (they were skipped).
     """
     there = _partitions(admin, replicas)
     wanted = {at: replicas[at.topic][str(at.partition)] for at in there}
@@ -278,7 +278,10 @@ READ_ONLY = {"cluster", "topics", "settings", "log_ends"}
 
 
 def respond(settings: dict, verb: str, question: dict) -> dict:
-    """Run a verb; return the object to print, an answer or an error. Requests are retried while connections fail."""
+    """
+    Run a verb with the arguments `question`; return the object to print, an answer or an error. Requests are retried
+    while connections fail.
+    """
     waits = {name: question.pop(name) for name in ("connect_s", "request_s") if name in question}
     end, asked_before = time.monotonic() + waits.get("connect_s", CONNECT_S), False
     try:

@@ -1,4 +1,6 @@
-"""Check before anything is launched: enabled regions, zones, images, networks, quotas and prices."""
+"""
+Find out, before anything is launched, which regions, zones, images, networks and quotas AWS offers, and the prices.
+"""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Site:
 
     @property
     def image(self) -> str:
-        """Return the image's name."""
+        """Return the image's name, "publisher:offer:SKU:version"."""
         return f"{PUBLISHER}:{OFFER}:{self.image_sku}:{self.image_version}"
 
 

@@ -276,7 +276,11 @@ def close(host: Host) -> None:
 
 
 def own_public_address(host: Host, private: str, public: str) -> None:
-    """Assign the host's public address to its loopback interface. The host needs `ip`, `nft` and root privileges."""
+    """
+    Assign a host's public address to its loopback interface, and translate between its `private` and `public` address.
+
+    The host needs `ip`, `nft` and root privileges.
+    """
     private, public = str(ipaddress.IPv4Address(private)), str(ipaddress.IPv4Address(public))
     host.run(["ip", "address", "replace", f"{public}/32", "dev", "lo"], timeout_s=30)
     load_rules(host, "own-address", OWN_ADDRESS_RULES.format(private=private, public=public))
