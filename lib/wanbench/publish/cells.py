@@ -136,7 +136,9 @@ _cleaner = SanitizeHTML(tags=[*TEXT_TAGS.split(), *FORMULA_TAGS.split()], attrib
 
 def clean(html: str) -> str:
     """
-    Escape unsafe HTML elements, and drop style elements, which pandas adds to tables.
+    Make the HTML of an output safe, and prepare its tables for the style sheet.
+
+    Escape unsafe elements, and drop style elements, which pandas adds to tables.
 
     >>> clean('<b>4 ms</b><script>alert()</script>')
     '<b>4 ms</b>&lt;script&gt;alert()&lt;/script&gt;'
@@ -146,7 +148,8 @@ def clean(html: str) -> str:
     >>> clean('<table><tbody><tr><td>3.2</td><td>aws</td></tr></tbody></table>')
     '<table><tbody><tr><td class="number">3.2</td><td>aws</td></tr></tbody></table>'
 
-    A heading without text, such as that of an index, is an ordinary cell. Write "none" into a table without rows.
+    Turn column headings without text, such as that of an index, into ordinary cells. Write "none" into a table without
+    rows.
 
     >>> clean('<table><tbody></tbody></table>')
     '<table><tbody><tr><td colspan="99">none</td></tr></tbody></table>'

@@ -147,7 +147,7 @@ def commands(region_number: int, hosts: int, *, congestion_control: str | None =
     Return the `ip` commands that set a region's addresses and its routes to all other regions.
 
     If `congestion_control` is given, the routes set it, because the kernel refused it as the namespace's default. A
-    program that chooses its own (iperf3 -C) overrides the route.
+    program that chooses its own congestion control (iperf3 -C) overrides the route.
 
     >>> for command in commands(2, hosts=1):
     ...     print(command)
