@@ -220,7 +220,7 @@ def _locked(path: Path, otherwise: str = "") -> Iterator[None]:
 
 def prepared(jobs: Sequence[BatchJob]) -> list[BatchJob]:
     """
-    Return the jobs of a batch with names and the hashes of their sources.
+    Return the jobs of a batch, each with a name and the hash of its sources.
 
     A name has the notebook's number, the swept values, and other values in which the jobs with this notebook differ.
     Raise ParameterError if two jobs are the same.

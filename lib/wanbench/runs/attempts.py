@@ -33,7 +33,7 @@ class Attempt:
     One attempt at a test.
 
     `outcome` is "done", "failed", or "interrupted" if the journal does not record its end. `last_sign_at_utc` is the
-    time of the last event before the attempt ended or its session broke off: it still ran then.
+    time of the last event before the attempt ended or its session broke off: the attempt was still running then.
     """
 
     test_id: str

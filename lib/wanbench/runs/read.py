@@ -33,8 +33,8 @@ class Run:
 
     `manifest` is None if the run is not finished. `torn` is a truncated last line of the journal, which a killed
     process left and which is ignored; usually b"". `thinned` describes the raw files that a file of counts has
-    replaced, by path: "sha256" and "bytes" of the original, "at_utc" of the replacement, and "counts" with its own
-    path, sha256 and bytes.
+    replaced, by path: "sha256" and "bytes" of the original, "at_utc" of the replacement, and "counts" with the path,
+    sha256 and bytes of the file of counts.
     """
 
     def __init__(self, folder: Path, manifest: dict | None, lines: journal.Lines):

@@ -160,10 +160,11 @@ _TRIES = 20
 
 def lower_bound(pairs: Sequence[Pair], batch: int | None = None) -> int:
     """
-    Return a lower bound on the number of rounds, which is the maximum of three bounds.
+    Return a lower bound on the number of rounds, which is the maximum of several bounds.
 
-    The three are: the number of tests of the busiest region; the number of all tests divided by `batch`; and, over
-    several groups of regions, the maximum of the number of tests within a group divided by how many fit into one round.
+    The bounds are: the number of tests of the busiest region; the number of all tests divided by `batch`; and, for each
+    of some groups of regions, the number of tests within the group divided by half the number of its regions (rounded
+    down).
 
     Examples
     --------
