@@ -90,7 +90,11 @@ class Health:
         return all(at_s > after_s for at_s in (*answered, *(self._received.get(number, 0) for number in partitions)))
 
     def unread(self, ends: dict[str, int]) -> list[int]:
-        """Return the partitions that no consumer has read to the end, according to the consumers' last reports."""
+        """
+        Return the partitions that no consumer has read to the end, according to the consumers' last reports.
+
+        `ends` is the offset after the last record of each partition, by the partition's number as text.
+        """
         read = {n: max(of.get(n, 0) for of in (*self._positions.values(), {})) for n in ends}
         return sorted(int(number) for number, end in ends.items() if read[number] < end)
 

@@ -217,7 +217,7 @@ class Link:
         return self._queued_bytes + self._bottleneck.backlog_bytes(now)
 
     def rate_bps(self) -> float | None:
-        """Return the present rate of the link or the gateway."""
+        """Return the present rate of the link or the gateway in bit/s; None means no limit."""
         return self._bottleneck.bytes_per_s and self._bottleneck.bytes_per_s * 8
 
     def in_flight(self) -> tuple[int, int]:

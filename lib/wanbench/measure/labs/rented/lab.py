@@ -1,4 +1,4 @@
-"""A lab whose hosts are rented from one cloud, how long they live, and when they are launched and deleted."""
+"""Define a lab whose hosts are rented from one cloud: how they are launched and deleted, and how long they live."""
 
 import getpass
 from abc import abstractmethod
