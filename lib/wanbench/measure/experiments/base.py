@@ -44,8 +44,8 @@ class Experiment(Protocol):
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
         """
-        Measure from `source` to `target`, hosts of an open lab; return the raw files, which it writes with
-        `wanbench.runs.write_raw`.
+        Measure from `source` to `target`, hosts of an open lab; write raw files by `wanbench.runs.write_raw` and return
+        them.
 
         The files are <folder>/<name>/<stem>.<what>, where `folder` is the run folder. `stem` identifies the test and
         the attempt; no file has it yet. An experiment that needs emulated links or a Kafka cluster gets them from
@@ -188,7 +188,7 @@ def cluster_of(*hosts: Host):
     """
     Return the Kafka cluster of the hosts; raise ExperimentError if there is none.
 
-    It is the lab's own cluster, or the external one selected by `reaching`.
+    This is the lab's own cluster, or the external one that `reaching` has selected.
     """
     if cluster := next((host.cluster for host in hosts if host.cluster is not None), None):
         return cluster

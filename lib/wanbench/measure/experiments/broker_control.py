@@ -95,9 +95,9 @@ class BrokerControl:
 
     def begin(self, action, view: list[dict], row: dict) -> Callable[[], None] | None:
         """
-        Begin an action, given the current topics (`view`); fill in `in_force_at_s` and `how` of its row.
+        Begin an action; `view` has the current topics. Set `in_force_at_s` and `how` in `row`, the action's table row.
 
-        Return a function that ends the action if it lasts for a while; return None if the action is already complete.
+        Return a function that ends the action, or None if the action is already complete.
         """
         return getattr(self, f"_{action.kind}")(action, view, row)
 

@@ -123,8 +123,8 @@ def damaged(printed: bytes, kind: str) -> tuple[bytes, dict | None]:
     """
     Damage one record in a consumer's output, to test the analysis; return the output and a description of the damage.
 
-    The record is dropped, duplicated, altered, or swapped with the next record of the same producer and partition. It
-    comes from the middle of the output and was received once; the description is None if there is no such record.
+    The record is dropped, duplicated, altered, or swapped with the next record of the same producer and partition. A
+    record from the middle of the output that was received once is used; if there is none, the description is None.
 
     >>> damaged(b'["received",0,5,1,7,100,false]\\n', "alter")
     (b'["received",null,null,1,7,100,true]\\n', {'kind': 'alter', 'producer': 0, 'sequence': 5})
@@ -291,7 +291,8 @@ class KafkaFault:
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """
-        Return the expected duration on two processors; a restart to apply other `broker_settings` adds about 10 s.
+        Return the expected duration in s, on two processors; a restart to apply other `broker_settings` adds about 10
+        s.
         """
         return _START_S + self.before_s + self.fault_s + min(self.after_s, _HEAL_S) + _END_S
 

@@ -154,8 +154,8 @@ def records(payload: str, record_bytes: int, seed: int) -> bytes:
 
 def put_records(load, hosts: Sequence[Host]) -> tuple[dict[str, str], dict[str, object]]:
     """
-    Put a load's records on hosts that do not have them yet; return the path on each host, by its name, and a
-    description.
+    Put a load's records on hosts that do not have them yet; return the file's path by host name, and the file's SHA-256
+    and number of records.
     """
     content = records(load.payload, load.record_bytes, load.payload_seed)
     sha256 = hashlib.sha256(content).hexdigest()

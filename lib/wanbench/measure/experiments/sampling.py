@@ -149,7 +149,7 @@ def _keep_stopped(experiment, verb: str, extension: str, started, folder, stem, 
 
 
 def gzipped(done: Completed) -> Completed:
-    """Return a command's result with its output compressed."""
+    """Return a command's result with stdout compressed by gzip."""
     return replace(done, stdout=gzip.compress(done.stdout, mtime=0))
 
 

@@ -65,7 +65,7 @@ class Program:
         return lines
 
     def unix_s(self, at: int) -> float:
-        """Convert a time in the program's output to a Unix time in s."""
+        """Convert a time in the program's output, in µs since the program's origin, to a Unix time in s."""
         return (self.origin_ns + 1_000 * at) / 1e9
 
     def wait(self, timeout_s: float) -> None:

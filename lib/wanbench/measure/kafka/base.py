@@ -137,7 +137,9 @@ class BaseCluster:
     def java(
         self, host: Host, main_class: str, *arguments: str, heap_mb: int = 256, jvm: Sequence[str] = ()
     ) -> list[str]:
-        """Return the command that runs one of Kafka's Java tools on a host; it logs warnings and errors to stderr."""
+        """
+        Return the command that runs one of Kafka's Java tools on a host; the tool logs warnings and errors to stderr.
+        """
         jars, scratch = self._open_jars(), host.scratch
         logging = f"-Dlog4j2.configurationFile={scratch}/tools_log4j2.properties"
         flags = [*jars.archive(host), logging, *checked_flags(jvm)]

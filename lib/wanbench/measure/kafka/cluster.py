@@ -31,7 +31,7 @@ class Cluster(BaseCluster):
     An Apache Kafka cluster (KRaft) on an open lab: a context manager that yields itself once the cluster serves.
 
     The cluster serves once all brokers know each other and a client has produced a record to each broker with acks=all
-    and consumed it. On exit, its processes are always stopped and its files deleted.
+    and consumed it. On exit, the nodes are always stopped and their files deleted.
 
     Parameters
     ----------

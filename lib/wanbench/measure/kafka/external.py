@@ -145,9 +145,7 @@ class ExternalCluster(BaseCluster):
             clients.remove()
 
     def check(self) -> None:
-        """
-        Raise ClusterError if the cluster no longer answers; ask it at most every `CHECK_S` seconds.
-        """
+        """Raise ClusterError if the cluster no longer answers; it is asked at most every `CHECK_S` seconds."""
         if time.monotonic() > self._checked_s + CHECK_S:
             self._ask_quickly()
 
@@ -239,7 +237,7 @@ def checked_addresses(text: object) -> str:
 
 def external_clusters(lab: Lab, given: Mapping[str, Mapping[str, object]]) -> dict[str, ExternalCluster]:
     """
-    Create external clusters, without entering them; `given` maps the name of each to parameters of `ExternalCluster`.
+    Create external clusters, not yet entered; `given` maps each cluster's name to parameters of `ExternalCluster`.
 
     Raise ParameterError if a name or a parameter is invalid. Errors show no values, because they may be secret.
     """

@@ -94,8 +94,8 @@ class Node:
     """
     A node of a cluster on its host.
 
-    `settings` is the content of its server.properties. `is_up` says whether it was started and not stopped since.
-    `flags` are the flags of its JVM. `metrics` and `pauses` are as for `Cluster`.
+    `settings` is the content of the node's server.properties. `is_up` says whether the node was started and not stopped
+    since. `flags` are the JVM's flags. `metrics` and `pauses` are as for `Cluster`.
     """
 
     def __init__(

@@ -89,7 +89,7 @@ class Security:
         return Access()
 
     def describe(self) -> dict:
-        """Return the entry in the manifest: JSON types, no secrets."""
+        """Return the manifest's entry on the cluster's security: JSON types, no secrets."""
         return {"kind": self.kind, "protocols": dict(self.protocols)}
 
 

@@ -54,8 +54,8 @@ class LocalHost(Host):
     """
     A host of the local lab: an address in its region's namespace.
 
-    It shares files, clock and processors with this machine. All hosts of a region share one namespace, so a command
-    that must run on one particular host binds to `address`.
+    The host shares files, clock and processors with this machine. All hosts of a region share one namespace, so a
+    command that must run on one particular host binds to `address`.
     """
 
     def __init__(self, lab: LocalLab, region: str, number: int):

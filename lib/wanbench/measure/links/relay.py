@@ -79,7 +79,7 @@ class Relay:
                 link.share(bottleneck)
 
     def cut(self, pairs: Iterable[tuple[int, int]], is_cut: bool) -> None:
-        """Cut or heal links; see `wanbench.measure.labs.local.LocalLab.cut`."""
+        """Cut the links of these pairs if `is_cut`, otherwise heal them; see `LocalLab.cut`."""
         for pair in pairs:
             self.links[pair].is_cut = is_cut
 

@@ -27,8 +27,8 @@ class Test:
     A test of one ordered pair: every experiment of the plan measures the pair once.
 
     `id` is "<ordinal in the plan>-<from>-<to>" with ':' written as '.'; `round` counts from 1; `rtt_ms` is the expected
-    round-trip time. A test made from a `Trial` also has the trial's `setting`, `block` and `experiments`, which replace
-    those of the plan.
+    round-trip time. A test made from a `Trial` also has the trial's `setting` and `block`, and its `experiments`, which
+    replace those of the plan.
     """
 
     __test__ = False

@@ -321,9 +321,7 @@ def read_arguments(path: str, question: str = "{}") -> tuple[dict, dict]:
 
 
 def print_line(line: dict, secret: str | None) -> None:
-    """
-    Print a line of JSON; hide the secret in an error. Answers do not hide it, because a topic may have the same name.
-    """
+    """Print a line of JSON; hide `secret` in an error, but not in an answer, because a topic may have the same name."""
     text = json.dumps(line)
     if secret and "error" in line:
         text = text.replace(json.dumps(secret)[1:-1], "(hidden)")

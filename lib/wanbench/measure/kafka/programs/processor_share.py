@@ -50,8 +50,8 @@ def _write(path: str, text: str) -> None:
 
 class Group:
     """
-    A control group with a CPU quota for a process, below the group `parent`. OSError is raised if the kernel does not
-    allow it.
+    A control group with a CPU quota for a process, below the group `parent`. Raise OSError if the kernel does not allow
+    this.
     """
 
     def __init__(self, way: str, parent: str, share: float, pid: int):

@@ -37,7 +37,9 @@ PRICE_REGION = "us-east-1"  # One of the few regions whose endpoint has the pric
 
 @dataclass(frozen=True)
 class Site:
-    """Where and from which image a region's hosts can be launched; `subnets` are (zone, subnet), best first."""
+    """
+    Where and from which image a region's hosts can be launched; `subnets` are (zone, subnet), in order of preference.
+    """
 
     wanted: Wanted
     image: str
@@ -180,7 +182,7 @@ def costs(aws: Aws, regions: Sequence[str], *, instance_type: str, **options) ->
 
 def list_prices(aws: Aws, regions: Sequence[str], instance_type: str) -> dict[str, tuple[float, float]]:
     """
-    Return the lowest and highest on-demand price of each item over these regions (AWS's own names), for `Costs`.
+    Return the lowest and highest on-demand price of each item in US dollars over these regions (AWS's own names).
 
     Items without a price in one of the regions are left out; the tables of the package then give their prices.
     """

@@ -51,7 +51,7 @@ def sweep(*, client: Azure | None = None, **options) -> int:
 
 
 def unusable() -> str | None:
-    """Return why the subscription cannot be used from here, or None if it probably can. This makes no call."""
+    """Return why the subscription cannot be used from here; None if it probably can, as no call checks this."""
     if not installed(*MODULES):
         return "the extra azure is not installed"
     if not os.environ.get(VARIABLE):

@@ -244,9 +244,7 @@ class GcpLab(RentedLab):
         return Costs(volume_gb=BOOT_GB + (volume_gb or 0), **wanted)
 
     def prepare(self, order: Order) -> None:
-        """
-        Make the run's network, which admits only SSH from the operator, whereas the default network admits everybody.
-        """
+        """Make the run's own network, which admits only SSH from the operator; the default network admits everybody."""
         routing = {"auto_create_subnetworks": False, "routing_config": {"routing_mode": "REGIONAL"}}
         network = _named(order.tags) | routing
         make(self.client, "networks", "insert_unary", order.tags, network_resource=network)

@@ -81,7 +81,7 @@ def sweep(*, client: Gcp | None = None, **options) -> int:
 
 
 def unusable() -> str | None:
-    """Return why the project cannot be used from here, or None if it probably can. This makes no call."""
+    """Return why the project cannot be used from here; None if it probably can, as no call checks this."""
     if not installed(MODULE):
         return "the extra gcp is not installed"
     folder = Path(os.environ.get("CLOUDSDK_CONFIG", "~/.config/gcloud")).expanduser()

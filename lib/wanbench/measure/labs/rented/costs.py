@@ -193,9 +193,9 @@ class Costs:
     Costs of equal hosts in some regions of one cloud.
 
     `regions` are names of the catalogue. `per_host_hour` is the amount of each further item that a host uses in an
-    hour; by default one public address and the host's volume. Prices in `overrides` take precedence over those in
-    `listed` (the cloud's own price list), and those in turn over the tables in the package. `notes` are shown when the
-    user is asked to agree.
+    hour; by default one public address and the host's volume. A price comes from `overrides` if that has it, otherwise
+    from `listed` (the cloud's own price list), otherwise from the package's tables. `notes` are shown when the user is
+    asked to agree.
     """
 
     def __init__(
@@ -261,8 +261,8 @@ class Meter:
 
     def sent(self, hosts: Sequence[Host], target: str) -> dict[tuple[str, str], float]:
         """
-        Return the bytes that hosts sent, by (region, target). If a host does not answer, its last count is used, and a
-        message is printed.
+        Return the bytes that hosts sent, by (region, target). If a host does not answer, its previous count is used,
+        and a message is printed.
         """
         if self._ended is None:
             everywhere(self._count, hosts)

@@ -186,7 +186,7 @@ def user_data(
     Return the cloud-config document of a host, for a distribution with cloud-init and systemd.
 
     A timer powers the host off at `expires_at`, even after a reboot, and even if nobody can reach the host any more. A
-    shutdown at the same time is scheduled early in the first boot, in case a later step of it hangs.
+    shutdown at the same time is scheduled early in the first boot, in case a later step of the boot hangs.
 
     `host_key` becomes the host's only SSH host key (ed25519, in OpenSSH's formats). `python` is the command of the
     distribution's Python, 3.11 or newer; it makes the virtual environment of `HOST_PYTHON`, in which `MODULES` are

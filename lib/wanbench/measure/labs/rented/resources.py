@@ -33,7 +33,7 @@ class Tags:
     expires_at: datetime
 
     def values(self) -> dict[str, str]:
-        """Return the value of each tag, not longer than clouds allow."""
+        """Return the value of each tag, cut to the length that clouds allow."""
         expires = self.expires_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         return {RUN: self.run, CAMPAIGN: self.campaign[:256], OWNER: self.owner[:256], EXPIRES: expires}
 

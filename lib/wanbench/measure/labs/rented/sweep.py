@@ -83,7 +83,7 @@ def sweep(
 
 def sweep_clouds(clouds: Sequence[str] = (), **options) -> int:
     """
-    Sweep these clouds with the options of `sweep`; by default all clouds whose account can be used from here.
+    Call `sweep`, with `options`, for these clouds; by default for all clouds whose account can be used from here.
 
     Returns 0 if everything that had to be deleted has been deleted. Returns 1 otherwise, if a cloud that had runs
     cannot be used, or if no cloud could be checked.

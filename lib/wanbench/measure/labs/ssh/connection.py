@@ -46,7 +46,7 @@ class Login:
 
     def command(self, remote: Sequence[str], alive_s: float) -> list[str]:
         """
-        Return the ssh command that runs `remote` on the host. It ends if the host is silent for about `alive_s`.
+        Return the ssh command that runs `remote` on the host and ends if the host is silent for about `alive_s`.
 
         The user's own configuration of SSH is ignored, so that the inventory alone determines the connection.
         """
@@ -146,8 +146,8 @@ class Connection:
 
     def ask(self, verb: str, payload: bytes = b"", **fields) -> tuple[dict, bytes]:
         """
-        Send a request, and return the answer's fields and payload. ConnectionLost if the connection is lost; LabError,
-        with the host's message, if the host cannot carry out the request.
+        Send a request, and return the answer's fields and payload. Raise ConnectionLost if the connection is lost, and
+        LabError, with the host's message, if the host cannot carry out the request.
         """
         future: Future = Future()
         with self._state_lock:
