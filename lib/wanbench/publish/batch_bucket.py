@@ -54,7 +54,7 @@ class Bucket:
                 fs.copy_files(f"{self.path}/{name}", str(folder / name), source_filesystem=self.files)
 
     def session(self) -> str:
-        """Return the name of the command that runs the batch, or "" if the command has ended."""
+        """Return the id of the command that runs the batch, or "" if the command has ended."""
         with self.files.open_input_stream(f"{self.path}/{SESSION}") as file:
             return file.read().decode()
 

@@ -63,7 +63,7 @@ def _run(target: Callable, arguments) -> None:
 
 
 def starter() -> BaseProcess:
-    """Return the process that called `fork` for this one."""
+    """Return the process that started this one by `fork`."""
     found = multiprocessing.parent_process()
     assert found
     return found
@@ -115,7 +115,7 @@ class Kernel:
 
 
 class Output:
-    """The files of standard output and standard error, which can be sent to a process."""
+    """The files of standard output and standard error, which can be sent to another process."""
 
     def __reduce__(self):
         """Send duplicates."""

@@ -1,4 +1,4 @@
-"""Write the index that `assets/search.js` searches: every section of every page, as a script without a server."""
+"""Write the index of all sections of all pages, a script in which `assets/search.js` searches without a server."""
 
 import json
 from collections.abc import Iterator, Sequence
