@@ -77,7 +77,11 @@ class Health:
         return self._all_see(after_s, lambda isr, leader, replicas: set(isr) == set(replicas))
 
     def led_as_preferred_since(self, after_s: float) -> float | None:
-        """Do the same as `in_sync_since`, for samples in which preferred leaders lead all partitions."""
+        """
+        Return the Unix time of the newest sample if, in every watcher's latest sample, all preferred leaders lead.
+
+        Return None otherwise, or if one of these samples was taken before `after_s`.
+        """
         return self._all_see(after_s, lambda isr, leader, replicas: leader == replicas[0])
 
     def flows(self, after_s: float) -> bool:

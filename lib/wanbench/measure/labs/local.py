@@ -1,8 +1,8 @@
 """
 The local lab: one network namespace per region on this machine, joined by emulated links.
 
-It leaves nothing behind. One process, `wanbench.measure.links.lab_supervisor`, owns the unnamed namespaces; when the
-process that opened the lab ends, the supervisor and everything in the namespaces end too.
+The lab leaves nothing behind. One process, `wanbench.measure.links.lab_supervisor`, owns the unnamed namespaces; when
+the process that opened the lab ends, the supervisor and everything in the namespaces end too.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Site:
 
 def survey(gcp: Gcp, wanted: Sequence[Wanted], alongside: Sequence[Wanted] = ()) -> tuple[list[Site], list[str]]:
     """
-    Return a site for the hosts `wanted` in each region, and notes, without making anything; see `RentedLab`.
+    Find out where the `wanted` hosts can be launched, without making anything; return a site per region, and notes.
 
     Hosts of combined labs, launched `alongside`, count towards the same quotas. A LabError names what is unavailable.
     """
