@@ -66,7 +66,7 @@ class HostPython:
     """
     A host's Python: its path, and which of `_PACKAGES` it can import.
 
-    The package wanbench counts only if its files equal those of this process.
+    The package wanbench counts only if its files equal those of this installation.
     """
 
     executable: str
