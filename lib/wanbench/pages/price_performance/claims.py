@@ -1,9 +1,9 @@
 """
 Test the claims of source 004: which instance type carries the most Kafka messages per dollar.
 
-The source prints no rates, but price per hour over cost per message gives a rate: messages per hour and priced broker,
-up to a factor that all instances share (number of priced brokers, stored copies). Ratios of instances do not need this
-factor. All numbers of the source are read from its claims file.
+The source prints no rates, but its price per hour over its cost per message is a rate in messages per hour, up to an
+unknown factor that all instance types share (number of brokers in the price, stored copies). Ratios of types do not
+need this factor. All numbers of the source are read from its claims file.
 """
 
 from contextlib import suppress
@@ -51,9 +51,9 @@ def evidence(
     costs: SizeCosts, frontier: Frontier | None, *, plain: str, more_network: str | None = None
 ) -> dict[str, Estimate]:
     """
-    Collect the measured estimates for `price_performance`.
+    Return the measured quantities that test claims, by the names of `price_performance`'s arguments.
 
-    `more_network` names the setting that differs from `plain` only in twice the network rate.
+    `plain` names a setting, and `more_network` the setting that differs from it only in having twice the network rate.
     """
     trials = costs.trials
     estimates = {"cost_lead": costs.lead, "rate_spread": _spread(trials, plain)}
@@ -78,7 +78,7 @@ def evidence(
 
 
 def _spread(trials: pd.DataFrame, setting: str) -> Estimate:
-    """Return the largest over the smallest rate of a setting's trials, without an interval."""
+    """Return the largest over the smallest messages per second of a setting's trials, without an interval."""
     values = trials.messages_per_s[trials.setting == setting]
     about = {"basis": count(len(values), "trial"), "warnings": ("more repeats would widen the range",)}
     about |= {"method": "largest over smallest of the trials", "assumption": "none: it describes these trials"}
@@ -88,7 +88,10 @@ def _spread(trials: pd.DataFrame, setting: str) -> Estimate:
 
 def price_performance(**measured: Estimate | Result | None) -> Audit:
     """
-    Test every claim of source 004 on its own numbers and, with the quantities of `RULES` and `SHOWN`, on a re-run.
+    Test every claim of source 004, by arithmetic on the numbers that it prints and by measured quantities.
+
+    `measured` has the quantities by their names in `RULES` and `SHOWN`; a claim without one is tested by arithmetic
+    only.
 
     >>> rows = price_performance().table().set_index("claim")
     >>> rows.own[["m6g-less", "m7g-network-bytes", "leader", "clearly"]].tolist()
@@ -101,7 +104,7 @@ def price_performance(**measured: Estimate | Result | None) -> Audit:
 
 
 def own_numbers(audit: Audit) -> None:
-    """Test claims on the source's own numbers: numbers by comparison, sentences by a bound."""
+    """Test claims by arithmetic on the source's own numbers, and record the verdicts in `audit`."""
     for claim, recomputed, working in _recomputed(audit):
         audit.compare(claim, recomputed, f"Own numbers: {working}")
     for judged in (_setup, _costs, _rates, _disks, _causes, _stability):
@@ -110,12 +113,12 @@ def own_numbers(audit: Audit) -> None:
 
 
 def messages_per_s(audit: Audit, name: str) -> float:
-    """Return the messages per second of each priced broker, from its price per hour and the cost per message."""
+    """Return the messages per second of each priced broker of type `name`: price per hour over cost per message."""
     return audit.number(f"{name}-exact") / audit.number(f"{name}-billion") * 1e9 / 3600
 
 
 def _mb_per_s(audit: Audit, name: str) -> float:
-    """Return MB/s of messages per priced broker."""
+    """Return the MB/s of messages per priced broker of type `name`."""
     return messages_per_s(audit, name) * audit.number("message-size") / MEGA
 
 
@@ -137,7 +140,11 @@ def _setup(audit: Audit) -> list[tuple[str, bool | None, str]]:
 
 
 def _recomputed(audit: Audit) -> list[tuple[str, float | Estimate, str]]:
-    """Recompute printed numbers from others: prices, MB/s, "less than Intel", and how far costs exceed the leader's."""
+    """
+    Recompute printed numbers from others: prices, MB/s, "less than Intel", and how far costs exceed the lowest.
+
+    Returns (claim, recomputed number, working) of each.
+    """
     rows, intel = [], audit.number(f"{RIVAL}-exact")
     for name in INSTANCES:
         price, cost = audit.number(f"{name}-exact"), audit.number(f"{name}-billion")
@@ -158,7 +165,7 @@ def _recomputed(audit: Audit) -> list[tuple[str, float | Estimate, str]]:
 
 
 def _costs(audit: Audit) -> list[tuple[str, bool | None, str]]:
-    """Judge the costs, and compute the added price at which the leader changes."""
+    """Judge the claimed costs, and compute the extra price per broker at which another type becomes the cheapest."""
     costs, brokers = {name: audit.number(f"{name}-billion") for name in INSTANCES}, audit.number("nodes")
     rows = []
     for name in INSTANCES:
@@ -188,7 +195,7 @@ def _costs(audit: Audit) -> list[tuple[str, bool | None, str]]:
 
 
 def _rates(audit: Audit) -> list[tuple[str, bool | None, str]]:
-    """Judge the sentences on performance by the rates that the costs imply."""
+    """Judge the source's sentences on performance by the rates that its costs imply."""
     rates = {name: messages_per_s(audit, name) for name in INSTANCES}
     order = sorted(rates, key=rates.get, reverse=True)
     listed = ", ".join(f"{name} {number(rates[name] / MEGA)}" for name in order)

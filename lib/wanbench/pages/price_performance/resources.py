@@ -33,7 +33,12 @@ UNSEEN = (
 
 @dataclass(frozen=True, repr=False)
 class FullResource(RowsResult):
-    """Per setting: number of `trials`, mean over trials of each column of `FULL`, and the names of `full` resources."""
+    """
+    Which resources each setting saturates.
+
+    `rows` has one row per setting: the number of `trials`, the mean over trials of each column of `FULL` (0 to 1), and
+    the names of the saturated resources in `full`.
+    """
 
     TITLE = "Which resource is full"
 
@@ -69,9 +74,9 @@ class Machine(RowsResult):
     """
     The processors that each setting needs, compared with those of the machine.
 
-    rows: Per setting, in processors: `quotas` (sum over its brokers), `used` (part of the quotas in use), `others`
-        (used by clients, the relay and other work, as the mean over trials), `needed` (quotas and others), and `enough`
-        (whether the machine has as many as `needed`; None without samples).
+    rows: One row per setting, in processors: `quotas` (sum over its brokers), `used` (by brokers, mean over trials),
+        `others` (used by clients, the relay and other work, mean over trials), `needed` (quotas plus others), and
+        `enough` (whether `needed` is within the limit for busy processors in `FULL`; None if unknown).
     """
 
     processors: int
@@ -115,9 +120,10 @@ class Machine(RowsResult):
 
 def enough_processors(trials: SizeTrials, tables: Mapping[str, pd.DataFrame], *, brokers: int) -> Machine:
     """
-    Compare the quotas of the brokers, and all other use of processors, with the processors of the machine.
+    Compare the quotas of the brokers plus all other use of processors with the processors of the machine.
 
-    If processors were short, `others` is an underestimate. Raises MissingDataError: there are no samples or quotas.
+    If all processors were busy, the other use is underestimated. Raises MissingDataError: there are no samples of
+    processors, or no broker has a quota.
     """
     metrics = tables.get("metrics")
     subjects = [] if metrics is None else metrics.subject[metrics.subject.str.fullmatch(r"cpu \d+")].unique()

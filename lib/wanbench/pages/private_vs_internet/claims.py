@@ -1,8 +1,8 @@
 """
 Test the claims of source 000: Kafka between two clouds, over a VPN and over a private link.
 
-Settings of the re-run (the RTTs of its paths, its background and batches) cannot test the source, so claims about them
-are tested on the source's own numbers only. All numbers of the source are read from its claims file.
+Our measurement sets the RTTs, the background traffic and the batches, so it cannot test claims about these; they are
+tested by the source's own numbers only. All numbers of the source are read from its claims file.
 """
 
 from collections.abc import Mapping
@@ -50,18 +50,18 @@ def private_vs_internet(
     factorial: Factorial | None = None,
 ) -> Audit:
     """
-    Test every claim of source 000; None stands for a quantity that was not measured.
+    Test every claim of source 000, by arithmetic on the numbers that it prints and by measured quantities.
 
-    Claims on quantities that were not measured are tested on the source's own numbers only.
+    A claim on a quantity that was not measured (None) is tested by arithmetic only.
 
     batches: Ratio of the batches per second with the private link to those with the VPN.
     packets: Ratio of the packets per second that brokers receive with the private link to those with the VPN.
-    machine: The effect of busy processors (`processor_effect`). Full processors may have changed both ratios, which
-        then give no verdict.
-    traffic: Mbit/s of "background", "kafka-traffic" and "total" over the private link, at the full rate (`traffic`).
-        Shown without a verdict, because background and batches were set.
-    capacity: Capacity of the links (`utilisation.capacity`). Shown without a verdict on "never full", because the load
-        was set.
+    machine: The effect of busy processors (`processor_effect`). If processors were full, both ratios get the verdict
+        "undecided", because full processors may have changed them.
+    traffic: Mbit/s of "background", "kafka-traffic" and "total" over the private link, at the full rate
+        (`traffic.traffic`). They get no verdict, because we set background and batches.
+    capacity: Capacity of the links (`utilisation.capacity`). The claim "never full" gets no verdict from it, because
+        we set the load.
     factorial: The fit of batches per second on delay, jitter, loss and rate.
 
     Raises ParameterError: `traffic` has another key.
@@ -112,10 +112,10 @@ def _path(audit: Audit, path: str) -> tuple[float, float, float, float]:
 
 def _harmonic(audit: Audit, path: str) -> float:
     """
-    Return the harmonic mean of a path's RTTs in ms: 1 over the mean of 1/RTT, to second order in the deviation.
+    Return the harmonic mean of a path's RTTs in ms, 1 over the mean of 1/RTT, to second order in the deviation.
 
-    The claimed deviations are taken as standard deviations. For the VPN this is possible; for the private link they
-    change the mean only by a ten-thousandth.
+    The claimed deviation is used as a standard deviation. For the VPN it can be one; for the private link it changes
+    the mean only by a ten-thousandth.
     """
     _, mean, _, deviation = _path(audit, path)
     return mean / (1 + (deviation / mean) ** 2)
@@ -135,7 +135,7 @@ def _table_1(audit: Audit) -> None:
 
 
 def _deviation(minimum: float, mean: float, maximum: float, deviation: float) -> tuple[str, bool]:
-    """Say what the claimed deviation can be, and whether it is the largest deviation from the mean, as claimed."""
+    """Say whether the claimed deviation can be a standard deviation, and return whether it is the largest deviation."""
     farthest = max(maximum - mean, mean - minimum)
     bound = sqrt(max((maximum - mean) * (mean - minimum), 0.0))
     return (
@@ -161,7 +161,7 @@ def _jitter(audit: Audit) -> None:
 
 
 def _ratio(audit: Audit) -> None:
-    """Judge whether Table 1 and the packets agree with "225 % more" or with "2.25 times"."""
+    """Judge the source's "225 % more" and "2.25 times" by its Table 1 and its numbers of packets."""
     more, as_times, of_packets = (audit.number(name) for name in ("more", "times", "packets"))
     literally = 1 + more / 100
     predicted = _harmonic(audit, "vpn") / _harmonic(audit, "private")

@@ -1,7 +1,7 @@
 """
-Summarise RTTs per setting as ping does (min, mean, max, mdev), with intervals from repeated ping runs.
+Summarise the RTTs of each setting (path) as ping does (min, mean, max, mdev), with intervals from repeated ping runs.
 
-mdev, as in Linux ping, is the standard deviation over the echoes of one run, with divisor n.
+mdev is, as in Linux ping, the standard deviation over the n echoes of one run, with divisor n.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ EXTREME = "min and max depend on the number of echoes of a run ({} here): more e
 
 @dataclass(frozen=True, repr=False)
 class RttTable(Result):
-    """The mean over ping runs of each statistic, by (setting, "min", "mean", "max" or "mdev")."""
+    """The mean over ping runs of each statistic of RTT in ms; keys are (setting, "min", "mean", "max" or "mdev")."""
 
     numbers: dict[tuple[str, str], Estimate]
 

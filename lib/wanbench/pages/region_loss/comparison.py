@@ -1,4 +1,4 @@
-"""Compare settings by what a fault costs: time without writes (RTO) and lost records (RPO)."""
+"""Compare settings by the consequences of a fault: time without writes (RTO) and lost records (RPO)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Comparison(Result):
     """
     Losses and outages of every setting with a fault.
 
-    `abouts` has one row per setting: the name and, as text, the COLUMNS in which settings differ.
+    `abouts` has one row per setting: its name and, as text, those of the columns `COLUMNS` in which settings differ.
     """
 
     lost: Losses
@@ -83,11 +83,11 @@ class Comparison(Result):
         return " ".join(parts)
 
     def _outages(self, name: str) -> list[str]:
-        """Return, as text, the outage of all writes and the outage of the partition blocked longest."""
+        """Return two medians as text: the outage of all writes, and that of the partition blocked longest."""
         return [self.recovered.of(name, each).formatted_with_interval for each in ("writes", "writes_partition")]
 
     def _longest(self, names: list[str]) -> str:
-        """Return the longest outage of one partition, and how many episodes had an outage that lasted until healing."""
+        """Say how long the longest outage of a partition was, and in how many episodes one lasted until healing."""
         rows, streams = self.recovered.rows, self.recovered.streams
         rows = rows[rows.setting.isin(names) & rows.writes_partition.notna()]
         own = streams[streams.setting.isin(names) & (streams.quantity == "writes_partition")]
@@ -164,10 +164,11 @@ class Comparison(Result):
 
 def values_of(tables: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, list[str]]:
     """
-    Return the outages of a run as `methods.comparison.sides.measured` does, and notes on what they leave out.
+    Return the outages of a run, one row per episode and quantity, and notes on what they leave out.
 
-    A setting is left out of a quantity if one of its episodes has no outage, or one that healing ended. Lost records
-    are told and not compared: without a loss on one side there is no ratio.
+    The rows have the columns of `methods.comparison.sides.measured`. A quantity is left out for a setting if an episode
+    has no outage, or one that only healing ended. Lost records are only reported in the notes: if one side lost none,
+    there is no ratio to compare.
     """
     found, parts, notes = episodes(tables), [], []
     lost, outages = losses(found), recovery(found)
@@ -194,7 +195,7 @@ def compare_settings(episodes: Episodes, lost: Losses, recovered: Recovery) -> C
 
 
 def _text(value) -> str:
-    """Return the value of a column as text; a JSON object as "name=value, ..."."""
+    """Format the value of a column: a JSON object as "name=value, ...", a missing value as ""."""
     if pd.isna(value):
         return ""
     if isinstance(value, str) and value.startswith("{"):

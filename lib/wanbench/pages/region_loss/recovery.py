@@ -30,10 +30,11 @@ SHOWN = ("writes", "writes_partition", "reads_partition")
 @dataclass(frozen=True, repr=False)
 class Recovery(OverEpisodes):
     """
-    The longest outage of each quantity, by episode.
+    The longest outage of each quantity of QUANTITIES: one row per episode, in s.
 
-    `streams` has a row per episode and stream: key, quantity (one of QUANTITIES), unit (number of the client or
-    partition), start_s and end_s (since the fault, including the usual gap of the schedule), outage_s, censored.
+    `streams` has the outage of every single stream, one row per episode and client or partition: the columns of the
+    key, quantity (one of QUANTITIES), unit (number of the client or partition), start_s and end_s of the gap (since the
+    fault), outage_s (the gap minus the usual gap of the schedule) and censored (whether outage_s is a lower bound).
     """
 
     streams: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -97,12 +98,12 @@ def recovery(episodes: Episodes) -> Recovery:
     """
     Measure the outages of every episode with a fault.
 
-    An outage is the longest gap between acknowledgements (or receipts) that overlaps the fault, less the usual gap of
+    An outage is the longest gap between acknowledgements (or receipts) that overlaps the fault, minus the usual gap of
     the stream. Writes are those of the producers outside the affected regions, unless stated otherwise; reads are those
     of all consumers.
 
-    An outage that healing ended is a lower bound, except for producers in the affected regions, which only healing can
-    restore.
+    An outage that ended only with healing is a lower bound. For producers in the affected regions it is exact, because
+    only healing can restore them.
     """
     rows, streams = [], []
     for each in check_kind("episodes", episodes, Episodes).with_fault():
@@ -114,7 +115,7 @@ def recovery(episodes: Episodes) -> Recovery:
 
 
 def _worst(streams: list[dict]) -> dict:
-    """Return the longest outage of each quantity, and whether it is a lower bound."""
+    """Return the longest outage of each quantity in s, and whether it is a lower bound ("<quantity>_censored")."""
     worst = {}
     for row in sorted(streams, key=lambda row: row["end_s"] - row["start_s"]):
         name = row["quantity"]
