@@ -387,7 +387,8 @@ def read_claims(source: str, folder: Path | str | None = None) -> Audit:
     folder: Default: `data/published/claims`.
 
     Raises ParameterError: there is no such file.
-    Raises RawDataError: the file lacks a column, repeats a claim, or has a value that is not a number.
+    Raises RawDataError: the file lacks a column, repeats a claim, has a value that is not a number, or has a
+    `tested_by` that is not in `WAYS`.
     """
     folder = Path(folder) if folder is not None else published_folder() / "claims"
     check_choice("source", source, sorted(path.stem for path in folder.glob("*.csv")))
