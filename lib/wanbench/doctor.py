@@ -37,7 +37,7 @@ class Check:
 
     @property
     def is_optional(self) -> bool:
-        """Return whether wanbench works without it, except for what `needed_for` says."""
+        """Return whether wanbench works if this is missing, except for what `needed_for` says."""
         return self.needed_for.endswith("(optional)")
 
 

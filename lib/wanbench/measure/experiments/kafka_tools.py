@@ -49,9 +49,7 @@ class Tool:
         return self.done
 
     def arrivals(self) -> list[float]:
-        """
-        Return the Unix times of the tool's start and of each line; the list is empty if their file cannot be fetched.
-        """
+        """Return the Unix times in s of the tool's start and of each output line; [] if they cannot be fetched."""
         if self._arrivals is None:
             self._arrivals = []
             with tempfile.TemporaryDirectory() as folder, suppress(LabError, OSError, ValueError):

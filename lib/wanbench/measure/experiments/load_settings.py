@@ -71,7 +71,10 @@ def rack_of(client_rack: str | None, region: str) -> str | None:
 
 
 def setting_pairs(experiment: object, parameter: str) -> tuple[tuple[str, str], ...]:
-    """Return Kafka's settings as sorted pairs of text, which are comparable, hashable and serialisable."""
+    """
+    Return the Kafka settings in the field `parameter` as sorted pairs of text, which are comparable, hashable and
+    serialisable.
+    """
     settings = getattr(experiment, parameter)
     try:
         items = dict(settings).items()

@@ -205,7 +205,11 @@ class Lab(ABC):
         """
 
     def before_round(self, expected_s: float, sent_bytes: Mapping[tuple[str, str], float] | None) -> None:  # noqa: B027
-        """Raise LabError if the next round would exceed the budget. Called before each round."""
+        """
+        Raise LabError if the next round would exceed the budget; called before each round.
+
+        The round is expected to take `expected_s` and to send `sent_bytes`, by (sending region, receiving region).
+        """
 
     def counters(self) -> list[dict] | None:
         """Return the counters of every link since the lab opened; None on a real network, which has no counters."""

@@ -358,7 +358,9 @@ class AzureLab(RentedLab):
         super().__init__(*arguments, **options)
 
     def costs(self, *, volume_gb: int | None, **wanted) -> Costs:
-        """Return the costs of the wanted hosts, with the boot disk at the price of a volume; see `RentedLab.costs`."""
+        """
+        Return the costs of the wanted hosts, as `RentedLab.costs` does, with the boot disk at the price of a volume.
+        """
         return Costs(volume_gb=charged_gb(BOOT_GB) + (charged_gb(volume_gb) if volume_gb else 0), **wanted)
 
     def launch(self, site: Site, order: Order) -> list[Instance]:

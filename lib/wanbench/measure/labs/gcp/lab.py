@@ -240,7 +240,9 @@ class GcpLab(RentedLab):
     client_class, resources_class, survey = Gcp, GcpResources, staticmethod(survey)
 
     def costs(self, *, volume_gb: int | None, **wanted) -> Costs:
-        """Return the costs of the wanted hosts, with the boot disk at the price of a volume; see `RentedLab.costs`."""
+        """
+        Return the costs of the wanted hosts, as `RentedLab.costs` does, with the boot disk at the price of a volume.
+        """
         return Costs(volume_gb=BOOT_GB + (volume_gb or 0), **wanted)
 
     def prepare(self, order: Order) -> None:
