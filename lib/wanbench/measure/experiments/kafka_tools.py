@@ -39,7 +39,7 @@ class Tool:
         self.done = self.process.wait(timeout_s)
 
     def so_far(self) -> Completed:
-        """Return the output so far."""
+        """Return the tool's result, or the output so far if the tool still runs."""
         return self.done or self.process.so_far()
 
     def stop(self) -> Completed:
@@ -148,8 +148,8 @@ def consumer_arguments(
     load, *, bootstrap: str, topic: str, group: str, number: int, client_file: str | None, region: str = ""
 ) -> list[str]:
     """
-    Return the arguments of the consumer tool, which ends after the topic's records, or when no record arrives for a
-    while.
+    Return the arguments of the consumer tool. The tool ends after reading all of the topic's records, or when none
+    arrives for the load's `consumer_timeout_s`.
     """
     arguments = [*_common_arguments(load, bootstrap, topic, client_file), "--group", group]
     arguments += ["--num-records", str(load.records_of_topic(int(topic.rpartition("-")[2])))]
