@@ -1,11 +1,11 @@
 """
-Hold the claims of a published source and their verdicts: from its own numbers (here), and from a re-run (`rules`).
+Read the claims of a published source, and set verdicts on them from the source's own numbers.
 
 File `data/published/claims/<source>.csv` lists the claims of a source, paraphrased, with their section; `articles.csv`
-says where each source was published. Each claim gets two verdicts: one from the source's own numbers (`compare` for a
-number, `judge` for a sentence), one from a re-run (`rules`). The two are never merged, because consistent arithmetic is
-not a measurement that agrees. The *working* of a claim is a text with the rule and the numbers behind its verdicts.
-Untested claims stay in the table and are marked so.
+says where each source was published. A claim has two verdicts: one from the source's own numbers (`compare` for a
+number, `judge` for a sentence), and one from a re-run (module `rules`). They are never merged, because consistent
+arithmetic does not show that a measurement agrees. The *working* of a claim is a text with the rule and the numbers
+behind its verdicts. Untested claims stay in the table, marked as untested.
 """
 
 from __future__ import annotations
@@ -388,7 +388,8 @@ def read_claims(source: str, folder: Path | str | None = None) -> Audit:
     folder: Default: `data/published/claims`.
 
     Raises ParameterError: there is no such file.
-    Raises RawDataError: the file lacks a column, repeats a claim, or has a value that is not a number.
+    Raises RawDataError: the file lacks a column, repeats a claim, has a value that is not a number, or has a
+    `tested_by` that is not in `WAYS`.
     """
     folder = Path(folder) if folder is not None else published_folder() / "claims"
     check_choice("source", source, sorted(path.stem for path in folder.glob("*.csv")))

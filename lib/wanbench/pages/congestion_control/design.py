@@ -130,7 +130,8 @@ class CongestionControl:
 
     @contextmanager
     def concurrently(self, source: Host, target: Host, folder: Path, stem: str) -> Iterator[list[RawFile]]:
-        """Change the route, yield an empty list of files, and restore the route on exit.
+        """
+        Change the route, yield an empty list of files, and restore the route on exit.
 
         Raises ExperimentError: the kernel does not have the algorithm, or has no route to the target.
         """

@@ -1,5 +1,5 @@
 """
-Measure what each restart adds to latency in a roll (a restart of every broker in turn), and the latency when one broker
+Measure how each restart in a roll (a restart of every broker in turn) raises latency, and the latency while one broker
 leads all partitions.
 """
 
@@ -39,12 +39,13 @@ Seconds that clients have to reconnect once the cluster is complete: librdkafka 
 @dataclass(frozen=True, repr=False)
 class Restarts(OverEpisodes):
     """
-    Latency of every restart, and medians by setting.
+    Latency during every restart: one row per restart.
 
     `rows` has undisturbed_p99_ms of the trial, p99_ms and p999_ms of the records due from the start of the restart
-    until `CALM_S` after the cluster was complete, and the columns of QUANTITIES. An excess is the difference from the
-    undisturbed seconds of the same trial. `back_s_censored` means that the next restart came before p99 was within the
-    undisturbed limit again. `limit_ms` and `limit_level` are `limit_ms` and `level` of `DisturbedTrials`.
+    until `CALM_S` after all brokers were up and replicas in sync, and the columns of QUANTITIES. An excess is the
+    difference from the undisturbed seconds of the same trial. `back_s_censored` means that the next restart came before
+    p99 was within the undisturbed limit again. `limit_ms` and `limit_level` are `limit_ms` and `level` of
+    `DisturbedTrials`.
     """
 
     limit_ms: float = nan
@@ -115,10 +116,10 @@ class Restarts(OverEpisodes):
 
 def restarts(measured: DisturbedTrials) -> Restarts:
     """
-    Measure every restart of the rolls that count; MissingDataError if there is none.
+    Measure every restart of the rolls that count.
 
-    A restart counts until `CALM_S` after all brokers were up and no partition was under-replicated, but not beyond the
-    next restart or the end of the load.
+    A restart lasts until `CALM_S` after all brokers were up and no partition was under-replicated, but not beyond the
+    next restart or the end of the load. Raises MissingDataError: no roll counts.
     """
     rows = []
     for trial in measured.with_kind(*KINDS, rolling=True):
@@ -153,8 +154,8 @@ class LeaderSkew(RowsResult):
     Latency while one broker leads all partitions: one row per trial and phase.
 
     leader_share is the largest share of the load's partitions that one broker leads at the end of the phase. sent_share
-    is the share of the bytes sent by all brokers that comes from the busiest broker's zone. p99_ms is NaN if the phase
-    is shorter than a second.
+    is the share of all bytes that brokers send which leaves the zone with the most. p99_ms is NaN if the phase is
+    shorter than a second.
     """
 
     level: float = 0.95
@@ -162,7 +163,7 @@ class LeaderSkew(RowsResult):
     TITLE = "Leaders on one broker: median over trials"
 
     def of(self, phase: str, name: str) -> Median:
-        """Estimate the median of a column over the trials, in one phase."""
+        """Estimate the median over trials of the column `name` in one phase."""
         values, about = self.rows[self.rows.phase == phase][name].astype(float), f"{name}, {phase}"
         return median_of(values, level=self.level, unit=COLUMNS[name][1], quantity=about, claim=f"{phase}: {{}}")
 
@@ -198,7 +199,7 @@ class LeaderSkew(RowsResult):
 
 
 def leader_skew(measured: DisturbedTrials) -> LeaderSkew:
-    """Measure the phases of every trial that moved all leaders to one broker; MissingDataError if there is none."""
+    """Measure each phase of the trials that move all leaders to one broker; MissingDataError if there is none."""
     rows = []
     for trial in measured.with_kind("skew"):
         done = trial.actions[trial.actions.done_at_s.notna()].set_index("kind")
@@ -223,7 +224,7 @@ def _skew_row(trial: DisturbedTrial, phase: str, from_s: float, to_s: float) -> 
 
 
 def _sent_share(trial: DisturbedTrial, from_s: float, to_s: float) -> float:
-    """Return the busiest zone's share of the bytes that brokers' zones send in a period; NaN if unknown."""
+    """Return the share of the bytes from brokers' zones in a period that leaves the busiest zone; NaN if unknown."""
     if trial.links.empty:
         return nan
     seen = windows(trial.links)

@@ -1,9 +1,9 @@
 """
 Test source 003, tests 1 to 3: the tail latency of Confluent Cloud against that of Apache Kafka.
 
-Every number is read from the claims, so correcting a digit there corrects the verdict here. The source states
-advantages as the ratio of latencies and, in its column of improvements, as the excess (old - new) / new: the ratio less
-1. A re-run tests only claims about Apache Kafka.
+Every number of the source is read from its file of claims, so correcting a digit there corrects the verdict. The source
+states advantages as the ratio of latencies (old / new) and, in its column of improvements, as the excess, which is the
+ratio minus 1. Measured quantities test only claims about Apache Kafka.
 """
 
 from dataclasses import replace
@@ -74,10 +74,10 @@ FAR, MIDDLE = 0.999, 0.5
 
 def tail_latency(**measured: Estimate | Result | None) -> Audit:
     """
-    Test every claim of the first half of source 003 (tests 1 to 3), on the source's own numbers and on a re-run.
+    Test every claim of the first half of source 003 (tests 1 to 3), by arithmetic on its numbers and by measurements.
 
-    `measured` has quantities of `RULES` and `SHOWN`, as `evidence` returns them. ParameterError for another name, or a
-    value that is not an estimate.
+    `measured` has the quantities that `evidence` returns. Raises ParameterError: a name is not in `RULES` or `SHOWN`,
+    or a value is not an estimate.
 
     >>> rows = tail_latency().table().set_index("claim")
     >>> rows.own[["p99-times", "t1-improvement", "t1-low-aggregate", "t3-times"]].tolist()
@@ -90,7 +90,7 @@ def tail_latency(**measured: Estimate | Result | None) -> Audit:
 
 
 def own_numbers(audit: Audit) -> None:
-    """Test the claims of tests 1 to 3 that can be tested on the source's own numbers."""
+    """Test the claims of tests 1 to 3 that arithmetic on the source's own numbers can test."""
     for claim, recomputed, working in (*_rates(audit), *_shapes(audit)):
         audit.compare(claim, recomputed, f"The source's numbers: {working}")
     for judge in (_client, _rows, _headlines, _growth, _caveats):
@@ -98,7 +98,7 @@ def own_numbers(audit: Audit) -> None:
 
 
 def ratio(audit: Audit, row: str) -> float:
-    """Return the ratio of Apache Kafka's p99 to Confluent Cloud's in a row such as "f6-3"."""
+    """Return the ratio of Apache Kafka's p99 to Confluent Cloud's, in a row of figure 6 or 7 such as "f6-3"."""
     return audit.number(f"{row}-kafka") / audit.number(f"{row}-kora")
 
 
@@ -108,12 +108,12 @@ def _mb_per_s(audit: Audit, claim: str) -> float:
 
 
 def _by_partitions(cku: str) -> list[str]:
-    """Return the rows of a cluster at full throughput in the order of partitions: figure 7, then a row of figure 6."""
+    """Return the rows of a cluster (`cku`) at full throughput, by increasing partitions: figure 7, then one of 6."""
     return [*FIGURE_7[cku], AT_THE_LIMIT[cku]]
 
 
 def _rates(audit: Audit) -> list[tuple[str, float, str]]:
-    """Recompute egress (ingress x consumer groups), aggregate throughput, and limits of rates."""
+    """Recompute egress (ingress x consumer groups), aggregate throughput, and limits of rates, with the working."""
     reads, ingress = audit.number("fan-out"), audit.number("figure-1-ingress")
     low, high, full = (_mb_per_s(audit, name) for name in ("t1-low", "t1-high", "cku28-ingress"))
     most = high / 1e3 * (1 + reads)
@@ -138,7 +138,7 @@ def _rates(audit: Audit) -> list[tuple[str, float, str]]:
 
 
 def _shapes(audit: Audit) -> list[tuple[str, float, str]]:
-    """Recompute limits, topics and partitions of both clusters."""
+    """Recompute limits, topics and partitions of both clusters, with the working."""
     reads, each, rows, per_topic = audit.number("fan-out"), audit.number("t1-per-topic"), [], []
     for one, other in (("2", "28"), ("28", "2")):
         topics, partitions = audit.number(f"t1-{one}cku-topics"), audit.number(f"cku{one}-partitions")
@@ -206,7 +206,7 @@ def _rows(audit: Audit) -> None:
 
 
 def _setting(audit: Audit, claim: str, possible: bool, text: str) -> None:
-    """Note what a setting means, and judge it as wrong if other numbers of the source contradict it."""
+    """Add a note to the claim of a setting, and judge it as not reproduced unless it is `possible`."""
     audit.note(claim, text)
     if not possible:
         audit.judge(claim, False, text)
@@ -256,7 +256,7 @@ def _headlines(audit: Audit) -> None:
 
 
 def _growth(audit: Audit) -> None:
-    """Test claims on how much each system's p99 grows from row to row of one cluster's table."""
+    """Test claims on how much each system's p99 grows with throughput and with partitions at one cluster."""
     by_partitions = {cku: _by_partitions(cku) for cku in CLUSTERS}
     (kafka, kora), (kafka_partitions, kora_partitions) = (
         [_growths(audit, rows, system) for system in ("kafka", "kora")] for rows in (FIGURE_6, by_partitions)
@@ -303,7 +303,7 @@ def _growth(audit: Audit) -> None:
 
 
 def _growths(audit: Audit, rows: dict[str, list[str]], system: str) -> dict[str, float]:
-    """Return the largest over the smallest p99 of a system, by cluster."""
+    """Return, by cluster, the largest over the smallest p99 of a system in the cluster's rows."""
     p99 = {cku: [audit.number(f"{row}-{system}") for row in each] for cku, each in rows.items()}
     return {cku: max(values) / min(values) for cku, values in p99.items()}
 
@@ -317,7 +317,7 @@ def _series(ratios: dict[str, list[float]]) -> str:
 
 
 def _caveats(audit: Audit) -> None:
-    """Test the note under figure 7."""
+    """Test the note under figure 7, on tiered storage."""
     kora = [audit.number(f"{row}-kora") for row in _by_partitions("2")]
     loads = [*(audit.number(f"{row}-load") for row in FIGURE_7["2"]), audit.number("cku2-partitions")]
     series = ", ".join(f"{number(ms)} ms with {number(load)}" for ms, load in zip(kora, loads, strict=True))
@@ -334,10 +334,10 @@ def _caveats(audit: Audit) -> None:
 
 def evidence(by_rate: SideBySide | None = None, by_partitions: SideBySide | None = None) -> dict[str, Estimate]:
     """
-    Return every measured estimate that a claim refers to, by the names of `RULES` and `SHOWN`.
+    Return every measured quantity that tests a claim, by its name in `RULES` or `SHOWN`.
 
-    The first system stands for the source's Apache Kafka, and is the numerator of ratios. The highest throughput is the
-    last step at which both systems have trials that count, whether or not they kept up.
+    The first system represents the source's Apache Kafka, and is the numerator of ratios. The highest throughput is the
+    last step at which both systems have trials that count, even if they fell behind.
     """
     made = {}
     for name, table in (("", by_rate), ("partitions_", by_partitions)):
@@ -380,7 +380,7 @@ def _steps(table: SideBySide, steps: list) -> str:
 
 
 def _far_out(table: SideBySide) -> dict[str, Estimate]:
-    """Estimate p99.9 over p50 at the last step, and the largest ratio of both systems' percentiles there."""
+    """Estimate p99.9 over p50 at the last step, and the largest ratio of the systems' percentiles at this step."""
     (a, b), far, middle = table.steps[-1].tails, order.name(FAR), order.name(MIDDLE)
     at = f"at {number(table.steps[-1].step)} {table.unit}"
     ratios = [

@@ -224,7 +224,7 @@ class Members:
 def typed(members: Members, kind: type[msgspec.Struct]):
     """
     Convert an object to the Struct `kind`. A member that is missing, null or NaN keeps its default. A negative count
-    becomes None if the Struct allows negative counts. A RawDataError names the first member with an invalid value.
+    that the Struct allows means unknown: it is kept, or becomes None. A RawDataError names the first invalid member.
     """
     try:
         return msgspec.convert(members.values, kind)
