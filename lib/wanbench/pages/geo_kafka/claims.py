@@ -182,7 +182,7 @@ def _rates(audit: Audit) -> None:
         "throughput",
         rate * size * producers / 1e9,
         "The source's numbers: messages per second of one producer, times the size and the number of producers. If "
-        "the claimed rate were that of all producers, the cluster would reach {number(rate * size / 1e9)} GB/s.",
+        f"the claimed rate were that of all producers, the cluster would reach {number(rate * size / 1e9)} GB/s.",
         within=audit.from_printed(lambda one: one * size * producers / 1e9, "message-rate"),
     )
     total, each = audit.number("consumer-total"), audit.number("consumer-rate")
