@@ -33,7 +33,8 @@ def compression_levels(**measured: Estimate | Result | None) -> Audit:
     **measured
         Measured quantities by their name in `RULES`; a claim without one is tested by arithmetic only. Most are ratios
         between the two levels that a claim names, of messages per second or of message sizes.
-        `lowest_over_highest_rate` is the ratio of rates of the codec for which it is smallest.
+        `lowest_over_highest_rate` is the rate at a codec's lowest level over that at its highest, for the codec with
+        the smallest ratio.
 
     Examples
     --------

@@ -116,8 +116,8 @@ class CongestionControl:
     """
     Set the congestion control of the connections from source to target that start during a load.
 
-    The source's route to the target carries the setting, because a namespace may not have every algorithm as its
-    default. Afterwards the former route is restored.
+    The algorithm is set on the source's route to the target, because a network namespace may not allow every algorithm
+    as its default. Afterwards the former route is restored.
     """
 
     algorithm: str
@@ -162,7 +162,7 @@ class CompetingFlows:
     separate iperf3 client and server, and so its own congestion control, rate and direction. A flow with `reverse`
     sends from `target` to `source`. Raw files are ping/<stem>.idle.txt, ping/<stem>.loaded.txt,
     iperf3/<stem>.flow-<n>.json and iperf3/<stem>.burst-<n>-<m>.json; the column `source_file` of tables echoes and
-    transfers tells which ping, flow or burst a row belongs to.
+    transfers says to which ping, flow or burst a row belongs.
 
     Parameters
     ----------

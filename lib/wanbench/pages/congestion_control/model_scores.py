@@ -80,10 +80,10 @@ def score_models(cells: Cells) -> ModelScores:
     """
     Score each model for each congestion control.
 
-    Only cells with independent losses and a queue of one bandwidth-delay product are used.
-    The predicted throughput of a cell is the smaller of the link's capacity and the model's value times a factor, which
-    is fitted to all other cells. Cells without loss are left out, because every loss model predicts the capacity there.
-    Raises MissingDataError: a congestion control has fewer than three cells.
+    Only cells with independent losses and a queue of one bandwidth-delay product are used. Cells without loss are left
+    out, because every loss model predicts the capacity there. The predicted throughput of a cell is the smaller of the
+    link's capacity and the model's value times a factor, which is fitted to all other cells. Raises MissingDataError: a
+    congestion control has fewer than three cells.
     """
     used = cells.rows.query("loss > 0 and burst == 1 and queue == 1")
     rows = []

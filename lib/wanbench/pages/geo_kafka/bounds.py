@@ -43,11 +43,12 @@ class Bounds(Result):
     """
     The bounds of each trial, and the shares of the links' bound and of the lowest bound that the trial reached.
 
-    trials: One row per trial: the columns of `KEY`, setting, cell (its combination of levels), measured (payload,
-        bit/s); link, window, replication, machine (the four bounds, bit/s; infinite if there is none), allowed (the
-        lowest bound), limit (its name), limits (names of this bound and of bounds close above it), reached (measured
-        over allowed; NaN if limit is the machine), reached_link (measured over link); and, over the counted seconds,
-        busy_percent, iowait_percent of the processors and fullest_link (mean utilisation of the fullest link, 0 to 1).
+    trials: One row per trial: its key (`KEY`), setting, cell (its combination of levels), measured (payload, bit/s);
+        link, window, replication, machine (the four bounds, bit/s; infinite if there is none), allowed (the lowest
+        bound), limit (its name), limits (names of this bound and of bounds close above it), reached (measured over
+        allowed; NaN if limit is the machine), reached_link (measured over link); and, over the seconds of which the
+        throughput is counted, busy_percent, iowait_percent of the processors and fullest_link (mean utilisation of the
+        fullest link, 0 to 1).
     """
 
     trials: pd.DataFrame
@@ -77,7 +78,7 @@ class Bounds(Result):
         return (*notes, *super().cautions)
 
     def of(self, setting: str) -> Share:
-        """Estimate which shares of the links' bound and of their lowest bound the trials of one setting reached."""
+        """Estimate how near the trials of one setting came to the links' bound and to their lowest bound."""
         part = self.trials[self.trials.setting == setting]
         if part.empty:
             raise MissingDataError(f"no trial of {setting!r} has limits.")

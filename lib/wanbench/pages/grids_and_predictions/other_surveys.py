@@ -83,7 +83,7 @@ class CheckedPredictions(Result):
 
 def share_interval(hits: pd.Series, ends: pd.DataFrame) -> tuple[float, float, float, int]:
     """
-    Return the share of unordered pairs that are `hits`, both ends of its 95 % interval, and the number of regions.
+    Return the share of unordered pairs with a hit, both ends of its 95 % interval, and the number of regions.
 
     hits: True or False per pair. ends: The two regions of each pair, in two columns.
 

@@ -78,7 +78,9 @@ def usd_per_hour(broker_sizes: str, brokers: int, setting: str) -> float:
 
 def per_processor_hour(provider: str, item: str, processors: int, **which) -> Input:
     """
-    Return the list price of an instance divided by its number of processors.
+    Return the list price of an instance divided by its number of processors, in USD per hour.
+
+    `which` has further arguments of `cost.price`, such as `region`.
 
     >>> round(per_processor_hour("aws", "m6i.2xlarge", 8).value, 4)
     0.048

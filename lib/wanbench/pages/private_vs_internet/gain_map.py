@@ -34,7 +34,7 @@ class GainMap:
         self.critical_value = inf
 
     def grid(self, runs: pd.DataFrame) -> pd.DataFrame:
-        """Return points over delay and rate, evenly spaced in logarithms, for each combination of the other levels."""
+        """Return log-spaced points over delay and rate, for each combination of levels of the other factors."""
         axes = {}
         for factor in self.factors:
             values = runs[factor.name]

@@ -10,7 +10,7 @@ damaged_in_log         the copy in the log fails its checksum
 damaged_in_delivery    acknowledged, intact in the log, and every receipt of it fails the checksum
 duplicates_in_log      further copies in the log
 duplicates_in_delivery further intact receipts, of the same copy or of another one
-order_in_log           after a record of the same producer and partition that has a higher sequence number
+order_in_log           follows a record of the same producer and partition that has a higher sequence number
 order_in_delivery      the same, in the order in which one consumer received records
 displaced              in the log, but at another offset than acknowledged; there is another record at that offset
 unsent                 in the log or received, but never sent

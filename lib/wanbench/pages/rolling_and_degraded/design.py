@@ -154,13 +154,13 @@ class Detection(Concurrent):
     Parameters
     ----------
     interval_s : float
-        Interval between two records to a broker.
+        Interval between two records to a broker, in s.
     take_out : bool, optional
         Whether a demoted broker is also removed from the replicas of every partition that has another in-sync replica.
         Then no record waits for the broker, and it copies nothing until it is restored. Otherwise it remains a
         follower.
     settle_s : float
-        Duration of the load before the detector begins to learn.
+        Time from the start of the load until the detector begins to learn, in s.
     duration_s : float
         Duration of a run without a load, in s, such as an hour to measure the rate of false alarms.
 

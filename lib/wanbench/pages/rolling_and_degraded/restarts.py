@@ -151,11 +151,10 @@ def _row(trial: DisturbedTrial, action, over_s, next_s, limit_ms: float) -> dict
 @dataclass(frozen=True, repr=False)
 class LeaderSkew(RowsResult):
     """
-    Latency while one broker leads all partitions: one row per trial and phase.
+    Latency before, while and after one broker leads all partitions: one row per trial and phase.
 
     leader_share is the largest share of the load's partitions that one broker leads at the end of the phase. sent_share
-    is the share of all bytes that brokers send which leaves the zone with the most. p99_ms is NaN if the phase is
-    shorter than a second.
+    is the busiest zone's share of the bytes that all brokers send. p99_ms is NaN if the phase is shorter than a second.
     """
 
     level: float = 0.95

@@ -35,8 +35,8 @@ class Allowed(Result):
     The highest rate that the links allow each system (`rates`), in records/s of all producers together.
 
     `trials` has one row per trial that counts: system, rate_records_per_s, partitions, link (the fullest one, as "A to
-    B"), utilisation (of that link, mean over the counted seconds, 0 to 1), busy_percent (processors of the busiest
-    machine; NaN if not sampled), kept_up, allowed_records_per_s.
+    B"), utilisation (of that link, mean after the warm-up, 0 to 1), busy_percent (processors of the busiest machine;
+    NaN if not sampled), kept_up (whether the system handled the requested rate), allowed_records_per_s.
     """
 
     rates: dict[str, Estimate]

@@ -1,7 +1,7 @@
 """
 Find the highest rate of each system at which a latency quantile meets an objective, from trials at stepped rates.
 
-The rate is where the curve of the typical trial's quantile, interpolated on logarithmic axes, crosses the objective.
+The rate is where the curve of trials' quantiles (geometric mean), interpolated on logarithmic axes, is the objective.
 The latency of a queue is far from linear between two steps, so the interval always includes the two steps around the
 rate. If the curve does not cross the objective, or does not without one of the blocks, the interval comes from
 Student's intervals at the single steps: from the last step up to which all of these lie below the objective, to the
@@ -116,7 +116,7 @@ def crossing(x: np.ndarray, y: np.ndarray, goal: float) -> float:
 
 @dataclass(frozen=True, repr=False)
 class BestRates(Result):
-    """The highest rate of each system that meets an objective."""
+    """The highest rate of each system at which latency meets an objective."""
 
     stepped: dict[str, BestRate]
 

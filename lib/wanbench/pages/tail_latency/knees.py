@@ -1,8 +1,8 @@
 """
 Find the rate at which the latency of each system begins to rise (its knee), and compare it with the rate links allow.
 
-On logarithmic axes, a line that is horizontal up to the knee and rises beyond is fitted by least squares to the typical
-trial's quantile at each step (segmented regression: Hudson 1966; Muggeo 2003). The knee's interval by the jackknife is
+On logarithmic axes, a line that is horizontal up to the knee and rises beyond is fitted by least squares to the mean of
+trials' quantiles at each step (segmented regression: Hudson 1966; Muggeo 2003). The knee's interval by the jackknife is
 right only if the rising part is straight. So it is widened: to the last step below the knee, and to the first step
 above at which latency is twice the horizontal level. In simulation (data/validity/knees.csv) the interval for the knee
 of a second run contains this knee in 96 to 100 of 100 cases. Two alternatives are not used: Kneedle (Satopaa et al.
@@ -62,7 +62,8 @@ class Knee:
         blocks.
     where: "inside", "none", "before the first step", "between the last two steps" (also if the second last step does
         not differ from the steps before) or "unknown" (fewer than `MIN_STEPS` steps).
-    curve: The fitted steps: those before the first at which the quantile of a trial falls on a lost record.
+    curve: The fitted steps: those before the first at which a trial's quantile is unknown, because the record at it was
+        lost.
     level_ms: The latency before the knee.
     """
 
@@ -94,7 +95,7 @@ class Knee:
 
 
 def knee_of(curve: StepCurve) -> Knee:
-    """Fit the knee of a curve, without the steps from the first at which a trial's quantile falls on a lost record."""
+    """Fit the knee of a curve to the steps before the first in `curve.lost`, where a trial's quantile is unknown."""
     name, r = order.name(curve.q), len(curve.blocks)
     if curve.lost:
         first = curve.lost[0]
@@ -187,7 +188,7 @@ class Knees(Result):
     """
     The knee, the latency curve over all steps, and the rate that links allow (`links`), of each system.
 
-    Knees are fitted to the steps up to the first at which the system kept up in no trial.
+    Knees are fitted to the steps up to the first at which the system handled the requested rate in no trial.
     """
 
     knees: dict[str, Knee]
@@ -277,9 +278,10 @@ def knees(trials: SystemTrials, links: Allowed | None = None, *, q: float = 0.99
     """
     Find the knee of each system's curve of the quantile `q`, with other settings fixed by `at` (such as partitions=9).
 
-    Steps above the first at which a system kept up in no trial are left out, because there a queue grows and the
-    quantile depends on how long a trial lasts. Steps from the first at which the quantile falls on a lost record are
-    left out, too. Raises MissingDataError: a system has too few steps or blocks.
+    Steps above the first at which a system handled the requested rate in no trial are left out, because there a queue
+    grows and the quantile depends on how long a trial lasts. Steps from the first at which a trial's quantile is
+    unknown, because the record at it was lost, are left out, too. Raises MissingDataError: a system has too few steps
+    or blocks.
     """
     fitted, curves = {}, {}
     for name in trials.systems:
@@ -294,7 +296,7 @@ def knees(trials: SystemTrials, links: Allowed | None = None, *, q: float = 0.99
 
 def highest_before_knees(trials: SystemTrials, **at) -> float:
     """
-    Return the highest rate in records/s at which every system kept up and which lies below every known knee.
+    Return the highest rate in records/s that every system handled in every trial and that lies below every known knee.
 
     Beyond a knee, a percentile depends on how long a queue has grown. Raises MissingDataError: there is no such rate.
     """

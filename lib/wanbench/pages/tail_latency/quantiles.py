@@ -30,7 +30,7 @@ METHOD = "the intervals of both quantiles, combined (Zou & Donner 2008); method 
 
 @dataclass(frozen=True, repr=False)
 class Quantiles(Result):
-    """Several quantiles of one distribution, each with its interval."""
+    """Several quantiles of one latency distribution (`tail`), as Estimates in ms with intervals (`numbers`)."""
 
     TITLE = "Quantiles of latency"
 

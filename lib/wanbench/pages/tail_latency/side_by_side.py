@@ -31,8 +31,8 @@ class Step:
 
     `step` is a rate in records/s, or a number of partitions. `a` and `b` are the percentile in ms of each system, from
     the records of all its trials. `ratio` is the first system's percentile over the second's, in typical trials.
-    `verdict` says whether the second system is better or worse than the first, with error rates for all steps together
-    (see `verdicts`); `reason` explains the verdict "not enough data". `tails` are the trials that count.
+    `verdict` says whether the second system is better or worse than the first, as tested for all steps together (see
+    `verdicts`); `reason` explains the verdict "not enough data". `tails` are the trials that count.
     """
 
     step: float

@@ -39,8 +39,8 @@ class StepCurve:
     A latency quantile against the rate, at the steps `rates` in ascending order, in records/s.
 
     `logs` has the logarithm of each trial's quantile in ms: one row per block, one column per step. `n` is the number
-    of trials. At the rates in `lost`, the quantile of a trial falls on a lost record, and `logs` has a lower bound of
-    it.
+    of trials. At the rates in `lost`, a trial's quantile is unknown, because the record at it was lost; `logs` has a
+    lower bound.
     """
 
     q: float

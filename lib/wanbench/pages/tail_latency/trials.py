@@ -123,8 +123,9 @@ class SystemTrials(RowsResult):
     The trials of all systems at all steps.
 
     `rows` has one row per trial: system, block, rate_records_per_s (requested, of all producers together), partitions
-    (of all topics), payload_bps, acknowledged_records_per_s, late_p99_ms (delay of the generator), kept_up (whether
-    the system did), counts, why (why it does not count), and tail (end-to-end latencies, if the trial counts).
+    (of all topics), payload_bps, acknowledged_records_per_s, late_p99_ms (delay of the generator), kept_up (whether the
+    system acknowledged and delivered at least `KEPT_UP` of the requested rate), counts, why (why it does not count),
+    and tail (end-to-end latencies, if the trial counts).
     """
 
     systems: tuple[str, ...]
@@ -272,11 +273,11 @@ def _drains(latencies: pd.DataFrame) -> bool:
 
 def settled(trials: SystemTrials, tables: Mapping[str, pd.DataFrame]) -> Estimate:
     """
-    Estimate the ratio of p99 in the later half of a trial's counted seconds to that in the earlier half.
+    Estimate the ratio of p99 in the later half of a trial, without its warm-up, to that in the earlier half.
 
     A trial of a few seconds is too short to test for drift, so the ratio is the mean over all trials that kept up. If
     its interval contains 1, there is no significant drift. Raises MissingDataError: no trial that kept up has two
-    seconds.
+    seconds after its warm-up.
     """
     histograms, ratios = trials.part(tables["open_loop_histograms"]), []
     for _, part in histograms[(histograms.what == WHAT) & ~histograms.warm_up].groupby(KEY):

@@ -27,7 +27,7 @@ class System:
     Parameters
     ----------
     name : str
-        Its name in tables (column `system`) and figures.
+        The name of the system in tables (column `system`) and figures.
     broker_settings, security, kafka_version, cluster : optional
         As in `KafkaTrial`.
     link : LinkSettings or mapping of its fields, optional
