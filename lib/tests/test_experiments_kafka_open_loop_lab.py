@@ -71,6 +71,7 @@ def test_beyond_the_rate_of_a_link_the_backlog_grows_and_the_generator_is_on_tim
 def test_a_trial_has_it_as_its_load_with_other_measurements_beside(lab, tmp_path):
     beside = (HostMetrics(), LinkSamples(), BrokerMetrics())
     settings = {"consumer_settings": {"group.protocol": "consumer"}}  # groups of KIP-848
+    settings |= {"idempotence": True, "transaction_ms": 500}
     load = KafkaOpenLoop(100, record_bytes=200, groups=3, topics=2, duration_s=2, warmup_s=1, **settings)
     trial = KafkaTrial(load, alongside=beside, client_regions=("eu", "us", "asia"))
     files = trial.run(lab.host("us"), lab.host("eu"), tmp_path, "0001.1")
@@ -78,6 +79,8 @@ def test_a_trial_has_it_as_its_load_with_other_measurements_beside(lab, tmp_path
     assert kinds == {"kafka_open_loop", "host_metrics", "links", "broker_metrics", "processor_use"}
     found = kafka_open_loop.read(tmp_path / "kafka_open_loop/0001.1.load.json")
     [row] = found["open_loop_loads"].to_dict("records")
-    assert row["n_received_per_group_min"] == row["n_intended"] == 300
+    assert row["n_received_per_group_min"] == row["n_acknowledged"] == row["n_intended"] == 300
+    for what in ("publish", "end to end"):  # a record waits up to 500 ms for the commit, on average half of that
+        assert of_open_loop(found["open_loop_histograms"], what=what).quantile(0.5) > 150
     asked = lab.host("us").cluster.ask(lab.host("us"), "topics")
     assert not [topic["name"] for topic in asked if topic["name"].startswith("open-loop-")]

@@ -22,7 +22,7 @@ MOST_CLIENTS = 200
 """Maximum number of clients: each has several threads, and more would saturate the machine before the cluster."""
 _OWNED = {
     "partitioner": "records go to the partitions in turn",
-    "transactional.id": "an open-loop load does not use transactions",
+    "transactional.id": "give transaction_ms",
     "request.required.acks": "give acks",
     "queue.buffering.max.ms": "give linger_ms",
     "compression.codec": "give compression",
@@ -63,6 +63,11 @@ class KafkaOpenLoop(ClientLoad):
         Whether producers are idempotent. An idempotent producer of librdkafka has one batch in flight per partition
         (``python benchmarks/generators.py``). Others get five per partition, as Kafka's own idempotent producers have;
         a record that is sent again may then be stored twice or out of order.
+    transaction_ms : float, optional
+        Producers send in transactions, each committed so long after the last one. A record then counts as acknowledged
+        when its transaction is committed, and waits while a transaction of its producer is being committed. Consumers
+        receive it after that, unless `isolation.level` is read_uncommitted. Records of aborted transactions count as
+        failed.
     topic_settings, producer_settings, consumer_settings : mapping of str
         Further settings. No record is deleted unless `retention.ms` or `retention.bytes` is set here. A producer's
         queue is limited to 32 MiB, unless `queue.buffering.max.kbytes` is set here.
@@ -97,6 +102,7 @@ class KafkaOpenLoop(ClientLoad):
     batch_bytes: int = bounded(16_384, 1, 2**30)
     compression: str = one_of("none", COMPRESSIONS)
     idempotence: bool = False
+    transaction_ms: float | None = bounded(None, 1, 10_000)
     topic_settings: Mapping[str, object] = ()
     producer_settings: Mapping[str, object] = ()
     consumer_settings: Mapping[str, object] = ()
@@ -123,6 +129,13 @@ class KafkaOpenLoop(ClientLoad):
         """Yield what is wrong with the combination of settings, each as the rest of a sentence."""
         if self.idempotence and self.acks != "all":
             yield f"idempotence is True with acks {self.acks!r}; allowed: acks 'all'."
+        if self.transaction_ms and not self.idempotence:
+            yield f"transaction_ms is {self.transaction_ms:g} without idempotence; allowed: idempotence True."
+        if (self.transaction_ms or 0) >= 1_000 * self.drain_s:
+            yield (
+                f"transaction_ms is {self.transaction_ms:g} with drain_s {self.drain_s:g}; allowed: less than drain_s, "
+                "in which the last transaction is committed."
+            )
         if self.consumers > self.partitions:
             yield (
                 f"consumers is {self.consumers}; allowed: at most {self.partitions}, the partitions of a topic, "

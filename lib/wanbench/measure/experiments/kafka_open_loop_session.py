@@ -107,6 +107,7 @@ class OpenLoopSession(ClientSession):
                 host, open_loop_producer, number=process, producers=json.dumps(numbers),
                 producers_in_all=load.topics * load.producers, payload=paths[host.name],
                 record_bytes=load.record_bytes, drain_s=repr(float(load.drain_s)),
+                transaction_ms=load.transaction_ms or 0,
                 settings=json.dumps(self._producer_settings()), go_file=self._file(host, "go"), **common,
             )  # fmt: skip
             self.producers.append(Program("producer", process, host, host.start(command)))

@@ -64,6 +64,7 @@ OPTIONS = {
     "payload": (str, "file of lines of --record-bytes each"),
     "record-bytes": (int, "size of a record"),
     "acks": (str, "0, 1 or all"),
+    "transaction-ms": (float, "time from one commit to the next; 0: no transactions"),
     "drain-s": (float, "how long to wait for answers at the end"),
     "timeout-s": (float, "end after this time"),
     "go-file": (str, "JSON with start_ns, created when all may start"),
