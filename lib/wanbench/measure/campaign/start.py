@@ -159,7 +159,7 @@ def recording(plan: Plan, campaign: str, links: Mapping[tuple[str, str], LinkSet
 # Settings that experiments had when samples were recorded, with the value that all samples have.
 FORMER = {"transfer_bytes": None, "disk_bps": None, "producers_per_region": 1, "consumers_per_region": 1}
 FORMER |= {"method": "cusum", "weight": 0.2}
-NEWER = {"ip_version": 4}  # and settings that experiments have since, with the value that older recordings have
+NEWER = {"ip_version": 4, "share_groups": False}  # settings that are newer than recordings, with their values then
 
 
 def _is_asked_for(recorded, wanted):

@@ -59,6 +59,11 @@ class KafkaOpenLoop(ClientLoad):
         Number of producers per topic.
     groups, consumers : int
         Number of consumer groups per topic, each of which receives all records, and number of members per group.
+    share_groups : bool
+        Whether groups are share groups (KIP-932), whose members receive records of any partition.
+    joins_at_s : float, optional
+        The last member of each group joins only when its group has received the records of so many seconds, so that
+        partitions move to it meanwhile.
     idempotence : bool
         Whether producers are idempotent. An idempotent producer of librdkafka has one batch in flight per partition
         (``python benchmarks/generators.py``). Others get five per partition, as Kafka's own idempotent producers have;
@@ -97,6 +102,8 @@ class KafkaOpenLoop(ClientLoad):
     producers: int = bounded(1, 1, MOST_CLIENTS)
     groups: int = bounded(3, 1, 100)
     consumers: int = bounded(1, 1, MOST_CLIENTS)
+    share_groups: bool = False
+    joins_at_s: float | None = bounded(None, 0.1, 86_400)
     acks: str = one_of("all", ACKS)
     linger_ms: float = bounded(10, 0, 60_000)
     batch_bytes: int = bounded(16_384, 1, 2**30)
@@ -136,7 +143,12 @@ class KafkaOpenLoop(ClientLoad):
                 f"transaction_ms is {self.transaction_ms:g} with drain_s {self.drain_s:g}; allowed: less than drain_s, "
                 "in which the last transaction is committed."
             )
-        if self.consumers > self.partitions:
+        if self.joins_at_s and (self.consumers < 2 or self.joins_at_s >= self.length_s):
+            yield (
+                f"joins_at_s is {self.joins_at_s:g} with {self.consumers} consumers and a schedule of "
+                f"{self.length_s:g} s; allowed: two consumers or more, and a time within the schedule."
+            )
+        if self.consumers > self.partitions and not self.share_groups:
             yield (
                 f"consumers is {self.consumers}; allowed: at most {self.partitions}, the partitions of a topic, "
                 "because each member of a group needs one."

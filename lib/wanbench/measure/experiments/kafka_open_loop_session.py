@@ -99,6 +99,7 @@ class OpenLoopSession(ClientSession):
             offsets_ns = [round(1e6 * self._between(of, host)[0]) for of in hosts]
             command = client_command(
                 host, open_loop_consumer, number=group, members=load.consumers, end_file=self._file(host, "end"),
+                share_groups=int(load.share_groups), join_s=load.joins_at_s or 0,
                 settings=json.dumps(self._consumer_settings(host)), offsets_ns=json.dumps(offsets_ns), **common,
             )  # fmt: skip
             self.consumers.append(Program("consumer", group, host, host.start(command)))

@@ -52,6 +52,8 @@ OPTIONS = {
     "number": (int, "of this process, from 0"),
     "group": (str, "name of the group"),
     "members": (int, "of the group, for each topic"),
+    "share-groups": (int, "1: groups are share groups"),
+    "join-s": (float, "the last member joins after so many seconds of records; 0: with the others"),
     "nodes": (str, "node_id of the leader of each partition, such as 1,2,3"),
     "producers": (json.loads, "JSON list of the numbers of this process's producers"),
     "producers-in-all": (int, "number of producers in all processes"),
