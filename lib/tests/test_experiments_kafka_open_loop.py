@@ -30,6 +30,7 @@ from wanbench.read.ingest import kafka_open_loop
         ({"acks": 1, "idempotence": True}, "idempotence is True with acks '1'"),
         ({"transaction_ms": 100}, "transaction_ms is 100 without idempotence"),
         ({"transaction_ms": 2e3, "drain_s": 1, "idempotence": True}, "transaction_ms is 2000 with drain_s 1"),
+        ({"joins_at_s": 3}, "joins_at_s is 3 with 1 consumers"),
         ({"consumers": 4}, "consumers is 4; allowed: at most 3"),
         ({"topics": 100}, "has 400 clients"),
         ({"payload": "json", "record_bytes": 100}, "JSON records have at least 150"),

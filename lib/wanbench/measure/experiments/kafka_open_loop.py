@@ -64,6 +64,8 @@ class KafkaOpenLoop(ClientLoad):
     joins_at_s : float, optional
         The last member of each group joins only when its group has received the records of so many seconds, so that
         partitions move to it meanwhile.
+    rereads : bool
+        Whether, after the load, one more group reads all records from the start, as after an outage.
     idempotence : bool
         Whether producers are idempotent. An idempotent producer of librdkafka has one batch in flight per partition
         (``python benchmarks/generators.py``). Others get five per partition, as Kafka's own idempotent producers have;
@@ -103,6 +105,7 @@ class KafkaOpenLoop(ClientLoad):
     groups: int = bounded(3, 1, 100)
     consumers: int = bounded(1, 1, MOST_CLIENTS)
     share_groups: bool = False
+    rereads: bool = False
     joins_at_s: float | None = bounded(None, 0.1, 86_400)
     acks: str = one_of("all", ACKS)
     linger_ms: float = bounded(10, 0, 60_000)

@@ -44,6 +44,7 @@ class Receipts:
         self.duplicates, self.negative, self.received_in = Counter(), Counter(), Counter()
         self.errors: Counter = Counter()
         self._seen = bytearray(n)
+        self._first_ns = self._last_ns = 0
         self._lock = threading.Lock()
 
     def stop(self, *_) -> None:
@@ -53,6 +54,8 @@ class Receipts:
         """Count messages that were delivered at `at_ns`, and waited `waited_ns` or less for this program."""
         late = bucket(waited_ns // 1_000 // LATE_UNIT_US)
         with self._lock:
+            if messages:
+                self._first_ns, self._last_ns = self._first_ns or at_ns, at_ns
             for message in messages:
                 if message.error() is not None:
                     self.note(message.error())
@@ -97,7 +100,8 @@ class Receipts:
                         "late": flat(self.late[second]),
                     }
                 )
-            return [*lines, {"ended": time.time_ns(), "n_received": self.n_received}]
+            receiving_ns = self._last_ns - self._first_ns
+            return [*lines, {"ended": time.time_ns(), "n_received": self.n_received, "receiving_ns": receiving_ns}]
 
 
 def join(consumer, topic: str, after: int, receipts: Receipts, take_all: Callable) -> None:
