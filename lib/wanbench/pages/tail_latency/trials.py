@@ -304,7 +304,7 @@ def rereads(trials: SystemTrials) -> Estimate:
     if len(rates.columns) < 2 or rates.empty:
         raise MissingDataError("in no block did a group of both systems read all records again.")
     about = {"quantity": f"rate of reading again, {other} over {one}", "assumption": "Blocks are independent"}
-    claim = f"After the load, a group reads all records again at {{}} times the rate with “{other}” as with “{one}”"
+    claim = f"After the load, a group reads all records again at {{}} the rate with “{other}” as with “{one}”"
     method = "ratio within a block and step; Student's t on means of logarithms over blocks"
     units = rates.index.get_level_values("block")
     ratios = rates[other] / rates[one]

@@ -146,8 +146,8 @@ def share_member(settings: dict, access: dict):
 
     start = admin.ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=admin.AlterConfigOpType.SET)
     group = admin.ConfigResource(admin.ResourceType.GROUP, settings["group.id"], incremental_configs=[start])
-    for answer in admin.AdminClient(access).incremental_alter_configs([group]).values():
-        answer.result()
+    client = admin.AdminClient(access)  # in a variable, because answers fail once the client is gone
+    client.incremental_alter_configs([group])[group].result()
     return ShareConsumer({name: value for name, value in settings.items() if name != "auto.offset.reset"})
 
 
