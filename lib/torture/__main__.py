@@ -32,10 +32,9 @@ from wanbench.errors import WanbenchError
 from wanbench.read.ingest.run import read_run
 from wanbench.runs import Run
 
-from .faults import DONE, FAULTS
-from .study import ECHOES
+from .faults import DONE, FAILED, FAULTS
 from .table import HARMS
-from .watched import NotPossible, Started, Study, is_any, scratch, unmount
+from .watched import Kind, NotPossible, Started, Study, is_any, scratch, unmount
 
 LAST_LINES = 3
 RESTORE = {2: r"Restore the run from a copy, or start a new run with --fresh"}
@@ -58,7 +57,7 @@ def one_fault(kind: str, seed: int) -> dict[str, list[str]]:
             for one in study.started:
                 _check_words(one, fault.endings, found)
             if study.resumes:
-                _check_resumed(study, found)
+                _check_resumed(study, fault, found)
             found["left"] += study.files_left()
         finally:
             for pid in study.processes(is_any):
@@ -81,13 +80,13 @@ def _check_words(started: Started, endings, found):
         found["silent"].append(f"status {status}: {last[-400:]}")
 
 
-def _check_resumed(study, found):
+def _check_resumed(study, fault, found):
     """Resume the study, and compare what is there with what was there before and after the fault."""
     at_end = study.kept()
     earlier = study.before | at_end if study.expects_kept else {}
     if study.expects_kept:
         found["lost"] += [f"{name}, after the fault" for name in _changed(study, study.before, at_end)]
-    study.environment = {}
+    study.environment = {"WANBENCH_AGAIN": "retry-failed"} if fault.endings.get(0) == FAILED[0] else {}
     resumed = study.start()
     found["left"] += study.end() + study.left()
     noticed = study.damaged and study.lists(study.damaged)
@@ -101,7 +100,7 @@ def _check_resumed(study, found):
     found["lost"] += [f"{name}, after resuming" for name in _changed(study, earlier, after)]
     for folder in study.folders():
         try:
-            found["lost"] += _missing(folder, study.kind.tests, is_cluster="cluster" in str(study.more))
+            found["lost"] += _missing(folder, study.kind)
         except WanbenchError as error:
             found["lost"].append(str(error))
 
@@ -112,19 +111,19 @@ def _changed(study, earlier, now):
     return [name for name, hashed in earlier.items() if now.get(name) != hashed and name != damaged]
 
 
-def _missing(folder: Path, tests: int, is_cluster: bool) -> list[str]:
+def _missing(folder: Path, kind: Kind) -> list[str]:
     """Return what a finished run lacks; raise WanbenchError if it cannot be read."""
     run = Run.open(folder)
     run.verify()
     done = {attempt.test_id: attempt.attempt for attempt in run.attempts() if attempt.outcome == "done"}
     lacking = [] if run.finished else [f"{folder.name} is not finished"]
-    lacking += [] if len(done) == tests else [f"{len(done)} of {tests} tests are done"]
+    lacking += [] if len(done) == kind.tests else [f"{len(done)} of {kind.tests} tests are done"]
     read = read_run(run)
     for test_id, attempt in done.items():
-        for table, rows in {"echoes": ECHOES, "transfers": 1}.items() if not is_cluster else ():
+        for table, rows in kind.rows.items():
             of_test = (read[table].test_id == test_id) & (read[table].attempt == attempt)
             if of_test.sum() != rows:
-                lacking.append(f"{of_test.sum()} of {rows} rows of {table} for {test_id}")
+                lacking.append(f"{of_test.sum()} of {rows} rows of {table} for {test_id}, attempt {attempt}")
     return lacking
 
 

@@ -11,10 +11,14 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from wanbench import folders
+
+from .study import ECHOES
 
 MARK = "WANBENCH_TORTURE_MARK"
 LONGEST_S = 180  # more means that it hangs
@@ -28,20 +32,22 @@ NOTEBOOK = "torture"
 @dataclass(frozen=True)
 class Kind:
     """
-    A kind of study: its command, how long its lab measures (faults come at any time of that), and how many tests it
-    has.
+    A kind of study: its command, how long its lab measures (faults come at any time of that), how many tests it has,
+    and how many rows each of them has in which tables.
     """
 
     command: tuple[str, ...]
     lasts_s: float
+    rows: Mapping[str, int]
     tests: int = 2
 
 
 PYTHON = (sys.executable, "-m")
+PINGED = {"echoes": ECHOES, "transfers": 1}
 KINDS = {
-    "survey": Kind((*PYTHON, "torture.study"), 4.0),
-    "notebook": Kind((*WANBENCH, "run", NOTEBOOK), 4.0),
-    "cluster": Kind((*PYTHON, "torture.study"), 25.0),
+    "survey": Kind((*PYTHON, "torture.study"), 4.0, PINGED),
+    "notebook": Kind((*WANBENCH, "run", NOTEBOOK), 4.0, PINGED),
+    "cluster": Kind((*PYTHON, "torture.study"), 25.0, {"producers": 1}),
 }
 
 
@@ -250,6 +256,8 @@ def write_notebook(top: Path) -> None:
     ]
     (top / "notebooks").mkdir(parents=True)
     (top / "papermill-params").mkdir()
+    (top / "data").mkdir()
+    (top / "data" / "published").symlink_to(folders.root() / "data" / "published")  # which pages cite
     text = json.dumps(v4.new_notebook(cells=cells))
     (top / "notebooks" / f"{NOTEBOOK}.ipynb").write_text(text)
 
