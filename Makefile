@@ -56,7 +56,7 @@ fuzz: setup ## feed the readers thousands of damaged and made-up files, others e
 
 MINUTES := 10
 .PHONY: torture
-torture: setup ## inflict faults on small studies for ten minutes, and count what is lost or left (MINUTES=30, SEED=2, JOBS=4)
+torture: setup ## inflict faults on small studies for ten minutes, and count what is lost or left (MINUTES=30 SEED=2 JOBS=4)
 	@PYTHONPATH=lib $(BIN)/python -m torture --minutes $(MINUTES) --seed $(or $(SEED),1) --jobs $(or $(JOBS),3)
 
 .PHONY: lab

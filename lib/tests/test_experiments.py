@@ -49,7 +49,7 @@ def test_ping_without_any_reply_is_a_result(tmp_path):
 
 def test_a_ping_that_was_killed_is_a_failure_even_if_its_status_is_1(tmp_path):
     killed = PING_TEXT[: PING_TEXT.index(b"packets transmitted")]
-    with pytest.raises(ExperimentError, match="on aws.* ended with status 1") as caught:
+    with pytest.raises(ExperimentError, match=r"on aws.* ended with status 1") as caught:
         carry_out(Ping(), tmp_path, lambda host, command: Reply(killed, returncode=1))
     assert [file.bytes for file in caught.value.files] == [len(killed)]
 

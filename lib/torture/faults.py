@@ -11,6 +11,7 @@ import os
 import random
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -24,8 +25,7 @@ from .watched import ENTRY, LONGEST_S, WANBENCH, NotPossible, Study, is_any, is_
 AFTER_S = 0.4  # the longest pause between one signal and the next
 PAUSED_S = 3.0  # the longest time for which a process is stopped, or a port is taken
 STARTS_S = 1.0  # the command has started after this time
-FAKETIME = "libfaketimeMT.so.1"
-CLOCK_STEPS = ("+3600", "-3600", "+86400", "-86400", "+5", "-5")
+CLOCK_STEPS_S = (5, -5, 3600, -3600, 86_400, -86_400)
 
 
 @dataclass(frozen=True)
@@ -179,21 +179,16 @@ def disturbed(how: str):
 
 
 def clock_stepped(study: Study, chance: random.Random):
-    """Step the clock that the driver and its helper see (libfaketime); this machine's own clock is left alone."""
-    libraries = sorted(Path("/usr/lib").glob(f"*/faketime/{FAKETIME}"))
-    if not libraries:
-        raise NotPossible("libfaketime is not installed (apt-get install libfaketime)")
-    clock = study.folder / "clock"
-    clock.write_text("+0\n")
-    study.environment = {
-        "LD_PRELOAD": str(libraries[0]),
-        "FAKETIME_TIMESTAMP_FILE": str(clock),
-        "FAKETIME_NO_CACHE": "1",
-        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        "FAKETIME_SKIP_CMDS": "ping,iperf3,ip",  # ping compares it with times of the kernel; ip fails with it
-    }
+    """Step the clock that the driver and its helper see; this machine's own clock is left alone."""
+    if (compiler := shutil.which("cc")) is None:
+        raise NotPossible("there is no C compiler for the library that steps the clock (apt-get install gcc)")
+    clock, library = study.folder / "clock", study.folder / "clock.so"
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, Path(__file__).with_name("clock.c")], check=True)
+    clock.write_bytes(bytes(8))
+    study.environment = {"LD_PRELOAD": str(library), "TORTURE_CLOCK": str(clock)}
     study.wait(chance)
-    clock.write_text(f"{chance.choice(CLOCK_STEPS)}\n")
+    with clock.open("r+b") as file:
+        file.write(struct.pack("q", chance.choice(CLOCK_STEPS_S)))
 
 
 def hostile(study: Study, chance: random.Random):
