@@ -169,12 +169,12 @@ def _days(runs: list[dict]) -> tuple[str, ...]:
 
 def _basis(where: str, days: tuple[str, ...], replay_reason: str | None, is_demonstration: bool) -> str:
     if not where:
-        return "This page itself measures nothing: it uses published or simulated data, or what other pages found."
+        return "This page itself measures nothing: it uses published or simulated data, or the findings of other pages."
     measured = f"Measured {where}, on {' and '.join(dict.fromkeys((days[0], days[-1]))) if days else 'an unknown day'}."
     if is_demonstration:
         measured = (
-            "This page is a demonstration: its trials are few and short, so they decide little. The preset “full” has "
-            f"enough of them. {measured}"
+            "This page is a demonstration: its trials are few and short, so they decide few questions. The preset "
+            f"“full” has more and longer trials. {measured}"
         )
     return f"{measured} This page shows that recording. {replay_reason}" if replay_reason else measured
 

@@ -305,7 +305,8 @@ class Audit(Result):
         counts = self.verdicts("own")
         holds, fails = counts.get(REPRODUCED, 0) + counts.get(WITHIN, 0), counts.get(NOT_REPRODUCED, 0)
         claims = count(len(self.claims), "claim")
-        return f"Of {claims} in the article, its own numbers bear out {holds} and contradict {fails}." if counts else ""
+        ends = f"{holds} agree with the article's own numbers and {fails} contradict them"
+        return f"Of {claims} in the article, {ends}." if counts else ""
 
     def table(self) -> pd.DataFrame:
         rows = [

@@ -55,8 +55,8 @@ MOST_PRIOR = 4.0
 MIN_SCATTERS = 3  # Settings with repeated trials whose scatter can be compared.
 SHOWN_ROWS = 40  # Rows of the figure: more are too close to read.
 ONE_RUN = (
-    "one side is a single run: what affects all of a run alike, such as a busy machine, is not in the intervals. Only "
-    "several runs on both sides show it"
+    "one side is a single run, so the intervals leave out effects that a whole run shares, such as a busy machine. "
+    "Only several runs on both sides show such effects"
 )
 COLUMNS = ["quantity", "key", "unit", "a", "b", "ratio", "low", "high", "level", "p", "basis", "verdict", "reason"]
 

@@ -20,9 +20,9 @@ RULE_LOAD = "the load's own times"
 RULE_PRODUCERS = "the producers' lines"
 RULE_LOG = "the log alone"
 RULE = (
-    "A whole second counts if all producers ran in it and none was warming up, by the times that "
-    "the load recorded or else from the end of the last warm-up to the last line of the first producer to end. If no "
-    "producer reports its times, all seconds of the log count except its first {} and its last"
+    "A whole second counts if all producers ran in it and none was warming up. The load records these times; "
+    "otherwise, seconds count from the end of the last warm-up to the last line of the first producer that ended. If "
+    "no producer reports its times, all seconds of the log count except its first {} and its last"
 )
 MIN_SECONDS = 2  # A single whole second gives no reliable rate: batches may arrive in bursts.
 

@@ -37,7 +37,7 @@ CONNECTION_WINDOW_BYTES = float(advertised_window_bytes(2 * 102_400))
 MIN_LOSSES = 10  # With fewer losses per connection in the counted seconds, a steady-state law does not apply.
 NAMES = ("window", "rate", "loss")
 COLUMNS = ["by_window", "by_rate", "by_loss"]
-METHOD = "t on log ratios over {}, with the {} as the unit"
+METHOD = "t on log ratios over {}, with {}s as independent units"
 ASSUMPTION = (
     "The producers always have a full batch ready, only window, rate and loss limit them (not the processor), and "
     "requests have the RTT that pings measure"

@@ -27,7 +27,7 @@ FULL_PERCENT = 90.0
 STEP_PERCENT = 10.0
 METHOD = (
     "least squares of the logarithm of the measured over the allowed rate on the share of time for which processors "
-    "were busy, with a constant for each setting; t with {} degrees of freedom, trials as units; sysstat"
+    "were busy, with a constant for each setting; t with {} degrees of freedom, trials as independent units; sysstat"
 )
 ASSUMPTION = (
     "Nothing else slows trials of one setting; a trial that carries more keeps processors busier, which "

@@ -117,8 +117,7 @@ class Levels(RowsResult):
             figure,
             name="size-against-rate",
             title=theme.headline(self.estimates[0].sentence, "What a compression level costs and saves"),
-            subtitle="Further right and lower is better. Numbers are levels; each point is the geometric mean of its "
-            "trials.",
+            subtitle="Further right is faster, lower is smaller. Numbers: levels. Points: geometric means of trials.",
             alt=f"Size of a message against messages per second, by codec and level. {self.sentence}",
             caption=str(self),
             table=self.rows,

@@ -161,7 +161,8 @@ class Cells(RowsResult):
         figure.update_yaxes(title="throughput in Mbit/s", col=1)
         figure.update_layout(legend_title="", height=theme.HEIGHT_PX + ROW_PX * ((rows.panel.nunique() - 1) // PANELS))
         subtitle = (
-            "Log axes. Means over blocks, 95 % intervals above mean / 10. BDP: queue in bandwidth-delay products."
+            "Log axes. Points: means over blocks. 95 % intervals are drawn from a tenth of the mean up. BDP: the "
+            "queue in bandwidth-delay products."
         )
         title = f"At {self._where}, BBR carries {self.ratio.formatted} what CUBIC does"
         title = theme.headline(title, "Throughput against RTT by congestion control")

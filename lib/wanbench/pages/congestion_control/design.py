@@ -31,7 +31,10 @@ from wanbench.runs import RawFile
 
 CONGESTION = "congctl"  # The option of a route that sets the congestion control of connections along it.
 SMALLEST_QUEUE_BYTES = 12_000
-"""Eight packets. On a path of a few milliseconds, one bandwidth-delay product would hold less than one burst of TCP."""
+"""
+Eight packets. On a path of a few milliseconds, a queue of one bandwidth-delay product would hold less than one burst of
+TCP.
+"""
 
 
 def paths(

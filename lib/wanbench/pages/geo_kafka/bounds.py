@@ -34,7 +34,7 @@ NAMES = ("link", "window", "replication", "machine")
 NEAR = 0.9
 EXPLAINED = 0.5  # A trial that reaches less of its lowest bound is limited by something else.
 MACHINE = NAMES[-1]
-METHOD = "geometric mean over trials; Student's t on logarithms, with the trial as the unit"
+METHOD = "geometric mean over trials; Student's t on logarithms, with trials as independent units"
 ASSUMPTION = "Records are spread evenly over partitions; links have the requested rate and delay"
 
 
@@ -61,7 +61,8 @@ class Bounds(Result):
         counts = self.trials.limits.value_counts()
         listed = ", ".join(f"{name} {n}" for name, n in counts.items())
         return (
-            f"Number of trials by lowest limit: {listed}. A limit within {percent(1 - NEAR)} of the lowest counts too."
+            f"Number of trials by lowest limit: {listed}. A limit within {percent(1 - NEAR)} of a trial's lowest limit "
+            "counts too."
         )
 
     @property
@@ -132,7 +133,8 @@ class Bounds(Result):
             title=f"The {first} limits {int(counts.iloc[0])} of {count(len(trials), 'trial')}",
             subtitle="One point per trial, coloured by the limit that is lowest for it. The limits by link, window and "
             "replication are computed from settings. The limit by machine is computed from the utilisation of the "
-            "processors, so the distance of its points from the line shows only that utilisation.",
+            "processors, so a point limited by the machine lies away from the line only because processors were not "
+            "fully used.",
             alt=f"Measured against allowed throughput. {self}",
             caption=str(self),
             table=trials[["setting", "test_id", *NAMES, "allowed", "limit", "measured"]],
@@ -164,7 +166,7 @@ class Share(Result):
         )
         if self.lowest is not None:
             lowest = f"The lowest limit is the {part.limits.mode().iloc[0]}. {self.lowest.sentence}"
-            unexplained = " So none of these limits explains the throughput." if self.lowest.high < EXPLAINED else ""
+            unexplained = " So none of the four limits explains the throughput." if self.lowest.high < EXPLAINED else ""
         finite = [name for name in NAMES if np.isfinite(part[name]).all()]
         allowed = ", ".join(f"{name} {quantity(part[name].mean(), 'bit/s')}" for name in finite)
         return (

@@ -37,7 +37,7 @@ def region_bytes(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> pd.Da
     return total.reset_index().merge(records.reset_index(), on=KEY)
 
 
-MEAN_METHOD = "geometric mean over trials, Student's t on logarithms with the trial as the unit"
+MEAN_METHOD = "geometric mean over trials, Student's t on logarithms with trials as independent units"
 MEAN_ASSUMPTION = "All links between regions are counted, and carry only the traffic of this cluster and its clients"
 
 

@@ -46,7 +46,7 @@ class Fit:
         self.freedom = len(n) - np.linalg.matrix_rank(design) - 2
         if self.freedom < 1:
             raise ParameterError(
-                f"{count(len(n), 'trial')} cannot fit {len(n) - self.freedom} parameters; allowed: more trials."
+                f"{count(len(n), 'trial')} cannot determine {len(n) - self.freedom} parameters; allowed: more trials."
             )
         self.alpha, self.beta, self.least = self._best()
         critical = stats.f.ppf(level, 1, self.freedom)

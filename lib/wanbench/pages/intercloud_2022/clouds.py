@@ -42,8 +42,8 @@ def cross_cloud(names: list[str], first: np.ndarray, second: np.ndarray) -> np.n
 
 BETWEEN, WITHIN = "between clouds", "within one cloud"
 NO_DIFFERENCE = "At equal distance, throughput {one} is {{}} that {other}: no difference is shown"
-FASTER = "At equal distance, transfers {one} are faster, {{}} the throughput of those {other}"
-SLOWER = "At equal distance, transfers {one} are slower: those {other} reach {{}} their throughput"
+FASTER = "At equal distance, transfers {one} reach {{}} the throughput of those {other}"
+SLOWER = "At equal distance, transfers {other} reach {{}} the throughput of those {one}"
 
 
 def _ratio(log: float) -> float:

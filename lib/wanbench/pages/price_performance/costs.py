@@ -143,8 +143,8 @@ class SizeCosts(Result):
             figure,
             name="cost-per-billion",
             title=theme.headline(f"A billion messages cost {first} to {last}", "What a billion messages cost"),
-            subtitle="Small points: trials. Bars: interval of a setting's mean. Whether two sizes differ is in the "
-            "table, which compares their trials block by block.",
+            subtitle="Small points: trials. Bars: interval of a setting's mean. "
+            "The table compares the trials of two sizes block by block.",
             alt=f"Rates and costs by setting. {self}",
             caption=str(self),
             table=self.table(),
@@ -241,8 +241,8 @@ class Frontier(RowsResult):
             figure,
             name="cost-against-p99",
             title=f"{int((rows.verdict == DOMINATED).sum())} of {len(rows)} settings are dominated in cost and p99",
-            subtitle="Further left and lower is better. Bars: intervals of each setting. Dominated: another size is "
-            "significantly cheaper and faster.",
+            subtitle="Further left is cheaper, lower is faster. Bars: intervals of each setting. "
+            "Dominated: another size is significantly cheaper and faster.",
             alt=f"Settings by cost and p99. {self}",
             caption=str(self),
             table=rows,

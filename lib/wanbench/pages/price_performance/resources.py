@@ -23,8 +23,9 @@ FULL = {
 }
 """
 A link counts as full at 85 % of its rate, averaged over seconds: senders that nothing else limits reach 90 %, because
-TCP backs off when a queue overflows. A quota is full if it ran out in half of its periods, as most requests then wait
-for the next period. Processors are full if busy 95 % of the time, and disks at 25 % IOWait.
+TCP backs off when a queue overflows. A processor quota counts as full if brokers used it up in half of its periods,
+because most requests then wait for the next period. Processors count as full if they are busy 95 % of the time, and
+disks if IOWait is 25 %.
 """
 UNSEEN = (
     "Not tested: burst credits, and limits of attached volumes (EBS), which the provider enforces outside the machine."
@@ -88,7 +89,7 @@ class Machine(RowsResult):
         sampled = self.rows[self.rows.enough.notna()]
         there = f"The machine has {self.processors} processors"
         if sampled.empty:
-            return f"{there}; no trial sampled their use, so it is unknown whether they suffice."
+            return f"{there}; no trial sampled the use of processors, so it is unknown whether they suffice."
         short = sampled[~sampled.enough.astype(bool)]
         most = sampled.loc[sampled.needed.idxmax()]
         if short.empty:
@@ -104,8 +105,8 @@ class Machine(RowsResult):
         if share < full:
             so = f"But brokers used less than their quotas, and {busy}: the machine was not full."
         return (
-            f"{there}. With at most {number(100 * full, 0)} % of them busy, these are too few for the quotas of every "
-            f"size, clients and other work. Processors needed: {needs}. {so}"
+            f"{there}. If at most {number(100 * full, 0)} % of them may be busy, these are too few for the quotas of "
+            f"every size, clients and other work. Processors needed: {needs}. {so}"
         )
 
     def formatted_table(self) -> pd.DataFrame:

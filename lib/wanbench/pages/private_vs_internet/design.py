@@ -17,12 +17,13 @@ from wanbench.measure.plan.plan import check_keys
 PING_INTERVAL_S = 0.1
 OVERLAP_S = 2.0  # Time by which pings and background outlast the measured seconds
 BACKGROUND_WINDOW_BYTES = 1 << 20
-"""Socket buffer of the background's receiver: large enough not to drop delivered packets."""
+"""Socket buffer in bytes of the receiver of background traffic: large enough not to drop delivered packets."""
 
 BATCH_HEADER_BYTES = 61
 RECORD_HEADER_BYTES, MOST_RECORD_HEADER_BYTES = 9, 12
 """
-Bytes that record batch version 2 adds to a payload without key: usually, and at most (if a batch waits for seconds).
+Bytes that record batch version 2 adds to a payload without key: the usual number, and the largest (if a batch waits for
+seconds).
 """
 
 LINK_FACTORS = ("delay_ms", "jitter_ms", "loss", "rate_bps")

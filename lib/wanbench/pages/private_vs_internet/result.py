@@ -100,7 +100,10 @@ class Factorial(Result):
         if self.thesis is None or not two:
             return super().cautions
         levels = f"two levels of {' and of '.join(map(word, two))} cannot show curvature"
-        return (*super().cautions, f"{levels}: if a limit lies between them, gains are averages")
+        return (
+            *super().cautions,
+            f"{levels}: if the bottleneck changes between them, a gain is an average that may hold at neither level",
+        )
 
     def map(self) -> go.Figure:
         """
@@ -140,7 +143,7 @@ class Factorial(Result):
         if self.thesis is None:
             return ""
         holds, fails, undecided = (_percent((self.grid.verdict == name).mean()) for name in VERDICTS)
-        gains = f"halving gains more in {holds} and less in {fails}; {undecided} is undecided."
+        gains = f"halving the {word(self.delay)} gains more in {holds} and less in {fails}; {undecided} is undecided."
         return f"Over the space between the levels, {gains}"
 
     def finding(self, name: str, page: str = "") -> Finding:
@@ -167,8 +170,8 @@ class Factorial(Result):
         figure.update_xaxes(title=f"multiplies {theme.plain(word(self.response))} by (log axis)", **axis, **where)
         level = percent(estimates[0].level)
         right = (
-            f" Right: one point per combination of levels; bars: simultaneous {level} intervals; "
-            "above 1 latency matters more."
+            f" Right: one point per combination of levels; bars: simultaneous {level} intervals; above 1, halving the "
+            "delay gains more than doubling the rate."
             if has_thesis
             else ""
         )
@@ -262,8 +265,9 @@ def _gain_map(fit: Factorial) -> go.Figure:
         figure,
         name="thesis-map",
         title=f"Halving the {word(fit.delay)} gains more in {more}, less in {less}, undecided in {open_}",
-        subtitle="Blue, above 1: latency matters more; orange, below 1: bandwidth does. Crosses: undecided at "
-        f"{percent(fit.thesis.level)}, simultaneous over the whole space.{f' At {shown}.' if shown else ''}",
+        subtitle="Blue, above 1: halving the delay gains more; orange, below 1: doubling the rate gains more. "
+        f"Crosses: undecided at {percent(fit.thesis.level)}, simultaneous over the whole space."
+        f"{f' At {shown}.' if shown else ''}",
         alt=f"Map of gains over delay and rate. {fit.verdict()} {fit.shares_sentence()}",
         caption=fit.shares_sentence(),
         table=grid,

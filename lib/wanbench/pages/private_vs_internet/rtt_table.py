@@ -30,7 +30,7 @@ PUBLISHED = {
     "internet": {"min": 70.8, "mean": 132.9, "max": 193.2, "mdev": 25.1},
     "private": {"min": 62.1, "mean": 62.5, "max": 68.1, "mdev": 0.7},
 }
-METHOD = "mean over ping runs; interval from Student's t, with the run as the unit"
+METHOD = "mean over ping runs; interval from Student's t, with runs as independent units"
 ASSUMPTION = "Runs are independent and equally long; pings have the same RTTs as the traffic"
 EXTREME = "min and max depend on the number of echoes of a run ({} here): more echoes give more extreme values"
 

@@ -10,7 +10,8 @@ from wanbench.methods.trials.rates import TrialRates, records_per_full_batch
 
 METHOD = "mean of trials; interval from Student's t"
 ASSUMPTION = (
-    "Trials are independent and their means nearly normal; at the full rate as many batches pass per second, all full"
+    "Trials are independent and their means nearly normal; at the full rate the same number of batches pass per "
+    "second, and all are full"
 )
 BITS_PER_MBIT = 1e6
 

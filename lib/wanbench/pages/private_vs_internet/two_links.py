@@ -42,7 +42,7 @@ FLAT_OUT = (
 OF_TRIALS = "Welch's interval over unpaired trials"
 OF_SECONDS = "Welch's interval over single seconds"
 BY_TRIAL = {
-    "method": "t on the means of trials, with the trial as the unit (Welch 1947)",
+    "method": "t on the means of trials, with trials as independent units (Welch 1947)",
     "assumption": "All trials are independent, and the measured trials include every kind of trial: with one bad trial "
     "in ten, half of all sets of six trials have none",
 }

@@ -22,7 +22,7 @@ from .recovery import Recovery, open_ends, recovery
 
 COLUMNS = ["fault", "acks", "min_insync", "unclean", "group_protocol", "session_timeout_ms"]
 COLUMNS += ["broker_settings", "client_settings"]
-"""Columns of table `faults` in which settings may differ."""
+"""Columns of the table `faults` in which settings may differ."""
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
 
 
@@ -66,9 +66,9 @@ class Comparison(Result):
         for name in named:
             outage, worst = self._outages(name)
             parts.append(
-                f"“{name}” lost {self.lost.counted(name, ' acknowledged records')}. Outside the affected "
-                f"region all writes stopped for a median of {outage}. The partition blocked longest took no writes for "
-                f"a median of {worst}. The longest outage of a partition was {self._longest([name])}."
+                f"“{name}” lost {self.lost.counted(name, ' acknowledged records')}. Outside the affected region all "
+                f"writes stopped for a median of {outage}. The partition that was blocked longest accepted no writes "
+                f"for a median of {worst}. The longest outage of a partition was {self._longest([name])}."
             )
         names = [name for name in self.settings if name not in named]
         others = [self.recovered.of(name, "writes") for name in names]
@@ -76,9 +76,9 @@ class Comparison(Result):
             low, high = (end(others, key=lambda each: each.estimate) for end in (min, max))
             limit = "at least " if any(each.at_least for each in others) else ""
             parts.append(
-                f"{len(others)} other settings lost no record. With these, the median time without any "
-                f"write was {low.estimate:.1f} to {limit}{high.estimate:.1f} s, by setting, "
-                f"and the longest outage of a partition was {self._longest(names)}."
+                f"{len(others)} other settings lost no record. With these settings, the median time without any write "
+                f"was {low.estimate:.1f} to {limit}{high.estimate:.1f} s, by setting, and the longest outage of a "
+                f"partition was {self._longest(names)}."
             )
         return " ".join(parts)
 
@@ -153,9 +153,8 @@ class Comparison(Result):
             name="time-against-records",
             title=f"{len(self.losing)} of {count(len(self.settings), 'setting')} lost acknowledged records",
             subtitle="Small marker: one episode. Large marker: median outage with its interval, and mean loss. "
-            "With fewer "
-            "than six episodes the interval runs from the smallest to the largest value. Dotted: it has no upper end. "
-            "Orange: the setting lost acknowledged records.",
+            "With fewer than six episodes the interval runs from the smallest to the largest value. Dotted: the "
+            "interval has no upper end. Orange: the setting lost acknowledged records.",
             alt=f"Outage against loss per setting. {self}",
             caption=str(self),
             table=self.table(),
@@ -181,7 +180,9 @@ def values_of(tables: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, list[st
                 values = {"value": own[key], "variance": np.nan, "freedom": np.nan}
                 parts.append(own[["run_id", "block"]].assign(**about, **values))
             elif own[key].notna().any():
-                notes.append(f"“{name}” has an episode without an outage of {what}, or with one that healing ended")
+                notes.append(
+                    f"“{name}” has an episode without an outage of {what}, or one that ended only with healing"
+                )
     return pd.concat(parts or [pd.DataFrame()], ignore_index=True), notes
 
 

@@ -24,7 +24,7 @@ TABLES += ("cluster_samples", "group_samples")
 OPTIONAL = ("controller_events",)
 SURVIVING, AFFECTED = "surviving", "affected"
 ON_TIME = 0.95
-"""Producers were behind before the fault if a smaller share of records was acknowledged in time."""
+"""Producers were behind before the fault if less than this share of records was acknowledged in time."""
 FAULTS = ("cut", "cut-out", "cut-in", "flap", "slow", "kill", "freeze", "none")
 """Kinds of faults, in the order in which tables and figures show them."""
 

@@ -7,9 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 STEP_S = 0.1
-"""Step between the starts of windows: a tenth of the shortest outage that a page reports, a second."""
+"""
+Seconds between the starts of windows: a tenth of the shortest outage that a page reports, which is a second.
+"""
 WINDOW_S = 1.0
-"""Length of the windows over which a rate is taken: several RTTs, so bursts of acknowledgements average out."""
+"""
+Length in seconds of the windows over which a rate is computed: several RTTs, so bursts of acknowledgements average out.
+"""
 
 
 @dataclass(frozen=True)

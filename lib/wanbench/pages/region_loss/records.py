@@ -50,7 +50,7 @@ MORE = {
     "lost_after_delivery": "of those lost: received before they vanished",
     "overwritten": "of those lost: another record has their offset",
 }
-"""Further counts, of records that may also be counted as one of the faults."""
+"""Further counts of records; a record counted here may also be counted under one of the faults."""
 
 
 EXPECTED = {

@@ -20,11 +20,14 @@ from .episodes import AFFECTED, SURVIVING, Episode, Episodes
 from .gaps import longest_gap
 
 WARMUP_S = 1.0
-"""Seconds of traffic to skip at the start, when clients still connect and find leaders."""
+"""Seconds of traffic that are skipped at the start, while clients still connect and find leaders."""
 FEWEST = 5
 """Minimum number of events before the fault: a stream with fewer events has no rate that a fault could interrupt."""
 SHOWN = ("writes", "writes_partition", "reads_partition")
-"""Quantities in the figure and the sentence: the whole service, and the partitions longest without writes and reads."""
+"""
+Quantities in the figure and the sentence: the whole service, and the partitions that were longest without writes and
+without reads.
+"""
 
 
 @dataclass(frozen=True, repr=False)
@@ -85,9 +88,8 @@ class Recovery(OverEpisodes):
             name="outages",
             title=theme.headline(stopped, "How long writes and reads stopped"),
             subtitle="Small marker: one episode (triangle: at least this long). Large marker: median, with its "
-            "interval. "
-            "With fewer than six episodes the interval runs from the smallest to the largest value. Dotted: it has no "
-            "upper end.",
+            "interval. With fewer than six episodes the interval runs from the smallest to the largest value. "
+            "Dotted: the interval has no upper end.",
             alt=f"Outages per setting. {self}",
             caption=str(self),
             table=rows,

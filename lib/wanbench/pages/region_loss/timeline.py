@@ -95,8 +95,8 @@ class Timeline(Result):
             name=f"timeline-{stem(self.episode.setting)}",
             title=f"“{self.episode.setting}” over time",
             subtitle="Shaded: from the order to begin the fault to the order to heal it. Thick: the affected region. "
-            "Each rate is that of the preceding second. Leaders, replicas and the consumer group are observed from one "
-            "other region.",
+            "Each rate is that of the preceding second. A client in one other region observes leaders, replicas and "
+            "the consumer group.",
             alt=f"Five timelines around a fault. {self}",
             caption=str(self),
             table=self.table(),

@@ -84,7 +84,7 @@ QUANTITIES = {
 Maps each quantity for which `implied` has bounds to its title, and to the quantity of `Recovery` that measures it.
 """
 PLACES = {True: "in the affected region", False: "elsewhere", None: "not known"}
-"""Where the active controller was. If this is not known, the bounds cover both places."""
+"""Where the active controller was. If this is unknown, the bounds cover both cases."""
 
 
 def implied(
@@ -151,7 +151,10 @@ class Planned(RowsResult):
     @property
     def sentence(self) -> str:
         n, inside, longer, healed = (int(self.rows[name].sum()) for name in ("n", "inside", "longer", "healed"))
-        left_out = f" {count(healed, 'more outage')} ended only with healing and cannot be compared." if healed else ""
+        uncompared = (
+            f" {count(healed, 'more outage')} ended only with healing and cannot be compared with these bounds."
+        )
+        left_out = uncompared if healed else ""
         return (
             f"Of {count(n, 'measured outage')}, {inside} lie within the bounds that timeouts and round trips "
             f"imply, and {longer} lasted longer.{left_out}"

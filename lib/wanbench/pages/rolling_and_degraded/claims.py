@@ -25,7 +25,7 @@ PAGE = "09-rolling-and-degraded"
 MINUTES = 10.0
 """Minutes below which the claim "within minutes" holds."""
 AS_BEFORE = 1.5
-"""A smaller ratio of latencies counts as no change: on a chart with a linear axis it would hardly show."""
+"""A ratio of latencies below this counts as no change: it would hardly be visible on a chart with a linear axis."""
 PER_HOUR = 60
 RULES = (
     Rule("link_disturbed", "disturbances", over(1)),  # p99 with jitter or loss over that without
@@ -45,7 +45,7 @@ SHOWN = {
     "demotion_restored": ("restores",),
     "demotion_min": ("within-minutes",),  # an episode here lasts seconds, so it cannot take minutes
 }
-"""Quantities shown next to claims that they cannot decide, because they are not comparable."""
+"""Measured quantities that are shown next to a claim but cannot decide it, because the two are not comparable."""
 
 
 def evidence(
@@ -166,7 +166,7 @@ def _ratio(values: pd.Series, quantity: str, unit: str = "episode", claim: str =
     about = {"quantity": quantity, "claim": claim or f"{quantity[0].upper()}{quantity[1:]} is {{}}"}
     about |= {
         "basis": count(len(logs), unit),
-        "method": f"Student's t on the logarithms of the ratios, with the {unit} as the unit",
+        "method": f"Student's t on the logarithms of the ratios, with {unit}s as independent units",
     }
     about["assumption"] = f"{unit.capitalize()}s are independent and identically distributed"
     about["warnings"] = () if isfinite(half) else (f"no interval, because there is a single {unit}",)
@@ -200,22 +200,24 @@ def rolling_and_degraded(**measured: Estimate | Result | None) -> Audit:
 
 
 def _own_numbers(audit: Audit, per_topic: float, steady: dict[str, float]) -> None:
-    audit.compare("fifth", 4 + 1, "Own numbers: the numbers of brokers start at 0.")
+    audit.compare("fifth", 4 + 1, "The source's numbers: the numbers of brokers start at 0.")
     start, end = audit.number("onset"), audit.number("mitigated")
     demoted = PER_HOUR + audit.number("restored") - end
-    audit.note("restored", f"It is {number(demoted)} minutes after the demotion.")
-    bound = f"Holds if it took less than {number(MINUTES)} minutes."
+    audit.note("restored", f"Leadership was restored {number(demoted)} minutes after the demotion.")
+    bound = f"Holds if mitigation took less than {number(MINUTES)} minutes."
     audit.judge(
-        "within-minutes", 0 < end - start < MINUTES, f"{bound} Own numbers: about {number(end - start)} minutes."
+        "within-minutes",
+        0 < end - start < MINUTES,
+        f"{bound} The source's numbers: about {number(end - start)} minutes.",
     )
     for claim, value in (("roll-version", steady["version"]), ("roll-partitions", steady["cku2-partitions"])):
-        audit.compare(claim, value, "Own numbers: as in the steady-state benchmark.")
+        audit.compare(claim, value, "The source's numbers: as in the steady-state benchmark.")
     partitions, topics = audit.number("roll-partitions"), audit.number("roll-topics")
     shape = (
         f"{number(partitions / topics)} partitions per topic, against {number(per_topic)} in "
         f"{number(steady['t1-2cku-topics'])} topics of the steady-state benchmark"
     )
-    audit.note("roll-topics", f"Own numbers: {shape}.")
+    audit.note("roll-topics", f"The source's numbers: {shape}.")
     producers = f"{shape}; with one producer per topic that is {number(topics)} producers"
-    other = "the workload was another one, and its throughput, number of brokers and warm-up are not given."
-    audit.judge("roll-same", None, f"Own numbers: {producers}. So {other}")
+    other = "the workload differed, and the source does not state its throughput, number of brokers and warm-up."
+    audit.judge("roll-same", None, f"The source's numbers: {producers}. So {other}")

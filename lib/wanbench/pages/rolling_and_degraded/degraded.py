@@ -19,9 +19,9 @@ from .trials import LEVEL, DisturbedTrial, DisturbedTrials, back_after_s, rows_o
 KINDS = ("slow", "link")
 PHASES = {"early": "first half", "late": "second half", "return": "just after the slowness", "after": "later"}
 PRICE = ("early", "return")
-"""The phases in which demotion may cost latency, because it moves leaders."""
+"""The phases in which demotion may increase latency, because it moves leaders."""
 SETTLE_S = 1.0
-"""Duration of the phase "return" after a broker has recovered and, if it was demoted, leads again."""
+"""Seconds that the phase "return" lasts after a broker has recovered and, if it was demoted, leads again."""
 MIN_DEMOTED = 0.5
 """A comparison tests demotion only if brokers were demoted for at least this share of the time compared."""
 METHOD = "Student's t on the logarithms of the ratios of paired episodes"

@@ -24,11 +24,14 @@ from wanbench.methods.result.means import Median, median_of, share_of
 from .trials import rows_of
 
 EPISODES = ("slow", "link", "kill")
-"""Actions that a detector should notice; all others are announced, or slow no broker."""
+"""Actions that a detector should notice. All other actions are announced beforehand, or slow no broker."""
 RECOVERY_S = 15.0
-"""Time after a cluster is healthy again until followers have caught up and clients have reconnected."""
+"""Seconds that followers need to catch up, and clients to reconnect, after a cluster is healthy again."""
 MIN_H = 1.0
-"""Fewest hours for a rate of false alarms: even without an alarm, its interval would reach 3.7 per hour or more."""
+"""
+Minimum hours of watching for a rate of false alarms: even without an alarm, its interval would reach 3.7 per hour or
+more.
+"""
 AGREE_S = 0.01
 """Alarms closer than this count as equal: stored times are exact to microseconds, and windows are far longer."""
 SETTINGS = tuple(each.name for each in fields(DetectorSettings))
@@ -68,7 +71,7 @@ class Detected(Result):
         parts = [each.sentence for each in self.estimates] or ["There was nothing to detect."]
         if self.agrees is not None:
             gives = "gives the same alarms" if self.agrees else "does not give the same alarms"
-            parts.append(f"When it is run again on the stored latencies, the detector {gives}.")
+            parts.append(f"When the detector is run again on the stored latencies, it {gives}.")
         return " ".join(parts)
 
     @property

@@ -27,7 +27,7 @@ LEVEL = 0.95
 BACK_S = 3
 """Latency has recovered after this number of consecutive whole seconds within the limit."""
 OVERLOADED_MS = 1_000.0
-"""From this p99 of undisturbed seconds on, brokers are overloaded: they hold more than a second's records."""
+"""Brokers count as overloaded if p99 of undisturbed seconds reaches this: more than a second's records then wait."""
 BEHIND = "the generator itself was late: p99 of its delay is {}"
 """
 Why a trial does not count. The allowed delay is a fraction of the trial's own p99 (see `wanbench.open_loop`): a few ms,
@@ -169,7 +169,7 @@ class DisturbedTrials(RowsResult):
             )
         return (
             f"{text} The undisturbed limit of p99 is {quantity(self.limit_ms, 'ms')}. According to {stretches}, p99 "
-            f"stays within it for {count(self.span_s, 'further second')} with probability "
+            f"stays within this limit for {count(self.span_s, 'further second')} with probability "
             f"{percent(round(self.level, 3))}."
         )
 
@@ -238,9 +238,8 @@ class DisturbedTrials(RowsResult):
             name="latency-and-actions",
             title="Latency while brokers are disturbed",
             subtitle="Time from when a record was due until it was received: median, p99 and slowest record of each "
-            "second. Shaded: each action. Lighter: the time after it until no partition was under-replicated. "
-            "Dashed: the "
-            f"undisturbed limit of p99, {quantity(self.limit_ms, 'ms')}.",
+            "second. Shaded: each action. Lighter: the time after the action until no partition was "
+            f"under-replicated. Dashed: the undisturbed limit of p99, {quantity(self.limit_ms, 'ms')}.",
             alt=f"Latency over time of {', '.join(titles)}. {caption}",
             caption=caption,
             table=pd.concat(tables, ignore_index=True),

@@ -25,11 +25,14 @@ from wanbench.measure.labs.base import Host
 from wanbench.runs import RawFile
 
 SOURCE, AT_FAILOVER, TARGET = range(3)
-"""Numbers of the logs that are read: the source's, and the target's at the failover and at the end."""
+"""Numbers that identify the logs read: the source's log, and the target's log at the failover and at the end."""
 LOOK_AGAIN_S = 2.0  # interval of reading the target's log until it has the last records
 GAPS = ("recreated", "expired", "late")
 STANDBY, BACK, LAST, STALE = 100, 400, 200, 300
-"""Numbers of the first clients at the target and back at the source, the last producer, and a stale consumer."""
+"""
+Numbers that identify clients: the first one at the target, the first one back at the source, the last producer, and a
+stale consumer.
+"""
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class Gaps(RowsResult):
         )
         return (
             f"The check named {right} of {len(planted)} planted gaps correctly ({int(planted.gone.sum()):,} missing "
-            f"records), and found a gap in {wrong} of {len(others)} episodes without a planted one. Shares with 95 % "
+            f"records), and found a gap in {wrong} of {len(others)} episodes without a planted gap. Shares with 95 % "
             f"intervals: {shares}."
         )
 

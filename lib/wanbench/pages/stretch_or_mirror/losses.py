@@ -89,16 +89,16 @@ class RegionLosses(OverEpisodes):
             late = f", {int(sums.after_fault):,} of them acknowledged after the fault" if sums.after_fault else ""
             missed = f"{some}{late}; {int(sums.gone):,} never came back" if sums.missing else none
             text = (
-                f"“{name}”: the surviving clients missed {missed}. Their writes stopped for a median of "
+                f"“{name}”: the surviving clients missed {missed}. Writes of these clients stopped for a median of "
                 f"{outage.formatted_with_interval}. Consumers of the group read {int(sums.reread):,} records again and "
                 f"skipped {int(sums.skipped):,}."
             )
             back = (
                 f" {int(sums.only_second):,} records were only in the second cluster, and {int(sums.behind):,} were "
-                "copied to it behind newer ones."
+                "copied to it behind newer records."
             )
             returned = (
-                f" Clients that went back to the first cluster missed those records; consumers read "
+                " Clients that went back to the first cluster missed these records; consumers read "
                 f"{int(sums.back_reread):,} records again there and skipped {int(sums.back_skipped):,}."
             )
             parts.append(text + (back if sums.only_second else "") + (returned if own.went_back.any() else ""))

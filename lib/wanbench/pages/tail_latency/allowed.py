@@ -62,8 +62,8 @@ class Allowed(Result):
         busy = late.busy_percent.mean()
         processors = f" and processors were {number(busy, 0)} % busy" if isfinite(busy) else ""
         return (
-            f" It fell behind in {len(late)} of {tried} at {number(rate)} records/s. In these trials the fullest link "
-            f"carried {quantity(late.utilisation.mean(), 'fraction')} of its rate{processors}."
+            f" The system fell behind in {len(late)} of {tried} at {number(rate)} records/s. In these trials the "
+            f"fullest link carried {quantity(late.utilisation.mean(), 'fraction')} of its rate{processors}."
         )
 
     def table(self) -> pd.DataFrame:

@@ -33,9 +33,12 @@ from .step_curves import LEVEL, MIN_STEPS, RATE, StepCurve, ends, step_curve, st
 from .trials import SystemTrials
 
 POINTS = 2_000
-"""Number of knees tried: if the steps span a factor of 30, they are less than 0.2 % apart."""
+"""
+Number of candidate knees that a fit tries: if the steps span a factor of 30, neighbouring candidates differ by less
+than 0.2 %.
+"""
 RISE = 2.0
-"""A knee needs at least this ratio of the last step to the first: less may be an even rise, or scatter."""
+"""A knee needs at least this ratio of the last step to the first: a smaller ratio may be an even rise, or scatter."""
 WITHOUT = {
     "unknown": f"it is known at fewer than {MIN_STEPS} steps",
     "none": "it is not level first and then at least twice as high",
@@ -78,7 +81,7 @@ class Knee:
         name, rates = order.name(self.curve.q), [f"{rate:,.0f}" for rate in self.curve.rates]
         if self.where == "unknown":
             known = f"{', '.join(rates) or 'none'} records/s"
-            return f"{name} has no knee, because it is known only at {known}; a knee needs {MIN_STEPS} steps."
+            return f"{name} has no knee, because {name} is known only at {known}; a knee needs {MIN_STEPS} steps."
         if self.where == "before the first step":
             below = f"a knee would lie below {rates[0]} records/s (no interval; {self.knee.basis})"
             return f"{name} rises from the first step on, so {below}."

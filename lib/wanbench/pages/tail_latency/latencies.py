@@ -18,7 +18,7 @@ NEEDED = ("what", "group", "window", "warm_up", "n", "n_lost", "fell_behind", "c
 WINDOW_S = 10.0
 """Length of the benchmark's windows."""
 CLOCK_LIMITED = 0.01
-"""There is a caution if a larger share of latencies is below the uncertainty of the clocks."""
+"""A result has a caution if a larger share of latencies than this is below the uncertainty of the clocks."""
 
 
 def of_benchmark(

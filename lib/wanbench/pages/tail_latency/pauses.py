@@ -23,11 +23,14 @@ from wanbench.methods.result import Estimate, Interval, Result, exact_binomial
 from wanbench.methods.tails.distribution import Tail, decoded
 
 SLOWEST = 0.1
-"""Share of the seconds of each trial that count as slow."""
+"""Share of each trial's seconds that count as slow: those with the highest latencies."""
 MIN_PAUSE_MS = 20.0
-"""Shorter pauses do not count: with young collections of an idle broker, most seconds would have a pause."""
+"""
+Shorter pauses do not count: if the short garbage collections of an idle broker counted, most seconds would have a
+pause.
+"""
 FEW = 5
-"""With fewer slow seconds there is a caution: the exact interval of 0 of 5 reaches 52 %."""
+"""With fewer slow seconds than this there is a caution: the exact interval for 0 of 5 seconds reaches 52 %."""
 ALPHA, LEVEL = 0.05, 0.95
 TRIAL = ["run_id", "test_id", "attempt"]
 METHOD = (
@@ -65,9 +68,10 @@ class Causes(Result):
     def sentence(self) -> str:
         verdict = f"{'' if self.beyond_chance else 'not shown to be '}more often than by chance"
         return (
-            f"{self.slow.formatted} of the {count(self.slow.n, 'slowest second')} contain a pause of at "
-            f"least {number(MIN_PAUSE_MS)} ms, against {self.others.formatted} of the {count(self.others.n, 'other')}. "
-            f"This is {verdict} ({p_value(self.p)}, {count(self.n_shifts, 'shift')} of the pauses)."
+            f"{self.slow.formatted} of the {count(self.slow.n, 'slowest second')} contain a pause of at least "
+            f"{number(MIN_PAUSE_MS)} ms, against {self.others.formatted} of the "
+            f"{count(self.others.n, 'other second')}. This is {verdict} ({p_value(self.p)}, "
+            f"{count(self.n_shifts, 'shift')} of the pauses)."
         )
 
 

@@ -21,7 +21,7 @@ from .verdicts import VERDICTS, verdicts
 
 SYMBOLS, DASHES = ("circle", "square"), ("solid", "dash")
 BEYOND = "not received in time"
-"""Shown instead of a latency if the percentile falls on a lost record."""
+"""Shown instead of a latency if the percentile is that of a lost record."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -190,8 +190,7 @@ class SideBySide(Result):
             name=f"{p.replace('.', '-')}-by-{'rate' if along_rate else 'partitions'}",
             title=theme.headline(found, f"{self.name}, two systems"),
             subtitle=f"Small marker: one trial. Large marker: all records of a step, with {level} interval. "
-            "Hollow: the "
-            "system fell behind. Not drawn: percentiles that fall on a record not received in time.",
+            "Hollow: the system fell behind. Not drawn: percentiles of a record that was not received in time.",
             alt=f"{self.name}, {count(len(self.steps), 'step')}. {self.sentence}",
             caption=str(self),
             table=self.table(),

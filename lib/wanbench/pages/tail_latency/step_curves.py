@@ -26,11 +26,11 @@ LEVEL = 0.95
 """Confidence level of every interval of a curve."""
 COLUMNS = ("block", RATE, "tail")
 MIN_STEPS = 4
-"""Fewest steps of a curve: a flat part and a rising part need two each."""
+"""Minimum number of steps of a curve: its flat part and its rising part need two steps each."""
 MIN_BLOCKS = 2
-"""Fewest blocks of a curve: one block shows no scatter."""
+"""Minimum number of blocks of a curve: a single block shows no scatter."""
 FILL_ROUNDS = 50
-"""Number of iterations that fill in missing trials; the error shrinks by a constant factor in each."""
+"""Number of iterations that fill in missing trials; each iteration reduces the error by a constant factor."""
 
 
 @dataclass(frozen=True, eq=False)

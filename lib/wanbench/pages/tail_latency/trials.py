@@ -39,8 +39,8 @@ ACKNOWLEDGED = "acknowledged_records_per_s"
 STEPS = {RATE: "rate", PARTITIONS: "partitions"}
 KEPT_UP = 0.98
 """
-A system keeps up if it acknowledges at least this share of the requested rate, and groups receive as much. Below,
-latency grows by more than 20 ms in each second, so the tail depends only on the length of the trial.
+A system keeps up if it acknowledges at least this share of the requested rate, and consumer groups receive as many.
+Below this share, latency grows by more than 20 ms in each second, so the tail depends only on the length of the trial.
 """
 LOAD = (RATE, "topics", PARTITIONS, "record_bytes", "start_s", "warmup_s", "duration_s", ACKNOWLEDGED)
 LOAD += ("received_records_per_s", "late_p99_ms", "fell_behind", "error")
@@ -53,12 +53,12 @@ NEEDED = {
 BEHIND = "the generator fell behind its schedule"
 DRAINING = "the backlog from its start was still draining, so its warm-up was too short"
 """
-Why a trial does not count whose median latency falls by half, from each quarter of its seconds to the next. The latency
-of a system in steady state scatters, and it grows if the system falls behind; neither falls steadily.
+The reason why a trial does not count if its median latency halves from each quarter of its seconds to the next. In
+steady state latency only scatters, and it grows if the system falls behind; in neither case does it fall steadily.
 """
 METHOD = (
     "percentile in the later half of a trial's seconds over that in the earlier half; Student's t on logarithms, "
-    "trials as units"
+    "trials as independent units"
 )
 ASSUMPTION = "Trials are independent; drift within a trial has the same direction in all of them"
 

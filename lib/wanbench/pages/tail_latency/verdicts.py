@@ -41,11 +41,14 @@ to within 6 %.
 """
 MIN_BEYOND = 5
 """
-Fewest records above the quantile in each trial. With fewer, the quantile is near the slowest record, and depends on the
-number of records of the trial.
+Minimum number of records above the quantile in each trial. With fewer records, the quantile is near the slowest record,
+and depends on the number of records of the trial.
 """
 COARSE = 0.01
-"""The resolution of latencies is ignored below this share of the quantile, because it is small against the margin."""
+"""
+The resolution of latencies is ignored below this share of the quantile, because the resolution is then small compared
+with the margin.
+"""
 METHOD = "Student's t on the logarithm of the ratio within a block (paired); geometric mean over blocks"
 ASSUMPTION = "Blocks are independent and represent further blocks; logarithms of ratios scatter symmetrically"
 

@@ -31,7 +31,7 @@ from .openmessaging_open_loop import MINUTE_S, WARMUP_MINUTES, is_security
 
 START_S, END_S = 15.0, 35.0
 """
-Time from the start to the first message, and from the last window to the result, in which consumers leave their groups;
+Seconds from the start to the first message, and from the last window to the result, while consumers leave their groups;
 measured on two processors.
 """
 
@@ -214,7 +214,9 @@ WRITES = b"Writing test result into"
 LISTENS = "Javalin has started"  # Printed by a worker once it listens.
 CHECK_S = 1.0
 _OVERLAP = 64
-"""Bytes to search again, because a line may arrive in parts: more than the length of any text searched for."""
+"""
+Number of bytes that are searched again, because a line may arrive in parts: more than the longest text searched for.
+"""
 _RUN_S = 30.0
 _MOST_LOG_BYTES = 1_000_000
 """Longest output that is kept whole, in bytes; a minute makes some 5 kB."""

@@ -41,7 +41,7 @@ _JAVA_DEFAULTS = {"acks": "all", "linger_ms": 0, "batch_bytes": 16_384, "compres
 """Defaults of the Java producer up to Kafka 3.9; the benchmark uses Kafka 3.6."""
 _OVERRULED = {"bootstrap.servers", "group.id", "key.serializer", "value.serializer"}
 _OVERRULED |= {"key.deserializer", "value.deserializer"}
-"""Settings whose values in the driver are ignored: the lab sets the address, the benchmark all others."""
+"""Settings whose values in the driver are ignored: the lab sets the address, and the benchmark sets all others."""
 
 
 class Lost(NamedTuple):

@@ -175,8 +175,8 @@ def systems_by_steps(
     systems = read_systems(systems)
     if 0 < (having := sum(system.link is not None for system in systems)) < len(systems):
         raise ParameterError(
-            f"{having} of {len(systems)} systems have a link, and the others would keep that of the previous trial; "
-            "allowed: a link for every system, or for none."
+            f"{having} of {len(systems)} systems have a link, and the others would keep the link of the previous "
+            "trial; allowed: a link for every system, or for none."
         )
     _check_fields(systems, load, steps)
     levels = _levels(load, steps)
