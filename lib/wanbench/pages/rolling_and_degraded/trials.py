@@ -57,7 +57,8 @@ class DisturbedTrial:
     """
     One trial in which actions disturb brokers.
 
-    about: Its attempt and its load. demotes: Whether named brokers were demoted.
+    about: Its attempt and its load.
+    demotes: Whether named brokers were demoted.
     histograms: The end-to-end latencies after the warm-up.
     actions, samples, links: Its rows of tables broker_actions, cluster_samples and link_samples.
     """

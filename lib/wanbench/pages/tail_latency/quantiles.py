@@ -152,8 +152,10 @@ def benchmark(own: TailTrials, tables: Mapping[str, pd.DataFrame]) -> TailCompar
     """
     Compare percentiles that the OpenMessaging Benchmark measured with those of open-loop trials on the same cluster.
 
-    own: The open-loop trials. tables: Tables of the benchmark's run. Raises MissingDataError: the benchmark was not
-    run.
+    own: The open-loop trials.
+    tables: Tables of the benchmark's run.
+
+    Raises MissingDataError: the benchmark was not run.
     """
     runs = tables.get("benchmark_runs", pd.DataFrame())
     if not len(runs):
