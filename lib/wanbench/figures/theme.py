@@ -86,7 +86,7 @@ pio.templates[NAME] = _template()
 
 
 def arm_marks(names) -> dict[str, tuple[str, str]]:
-    """Return a colour and a symbol for each arm or setting: from `ARMS`, or else the next that are unused."""
+    """Return (colour, symbol) by name of arm (compared deployment) or setting: from `ARMS`, or else the next unused."""
     names = dict.fromkeys(map(str, names))
     fixed = {name: ARMS[name] for name in names if name in ARMS}
     rest = [mark for mark in zip(SERIES_COLOURS, ARM_SYMBOLS, strict=True) if mark not in fixed.values()]
@@ -117,7 +117,7 @@ def plain(text: object) -> str:
 
 def headline(sentence: str, otherwise: str) -> str:
     """
-    Return a sentence as a title, without what is in brackets; `otherwise` if it is too long.
+    Return the first sentence of a text as a title, without brackets and their content; `otherwise` if it is too long.
 
     >>> headline("RTT grows by 14.7 ms per 1,000 km (95 % interval 14.6 to 14.8). It is rough.", "RTT by distance")
     'RTT grows by 14.7 ms per 1,000 km'
@@ -130,7 +130,8 @@ def headline(sentence: str, otherwise: str) -> str:
 
 def shortened(text: str, limit: int = ALT_CHARACTERS) -> str:
     """
-    Return the sentences of a string that fit into `limit` characters; if these are few, add the start of the next.
+    Return the sentences of a string that fit into `limit` characters; if they fill less than half, add the start of the
+    next.
 
     >>> shortened("RTT grows by 2.5 ms. It is rough.", limit=25)
     'RTT grows by 2.5 ms.'
@@ -185,7 +186,7 @@ def log_axis(values, unit: str, max_ticks: int = 10) -> dict:
     """
     Return Plotly's settings of a logarithmic axis for `values`, with ticks at 1, 2 and 5 times powers of ten.
 
-    If that gives more than `max_ticks` ticks, only powers of ten get one. If the largest value is less than 5 times the
+    With more than `max_ticks` of these, only powers of ten have ticks. If the largest value is less than 5 times the
     smallest, ticks are closer together.
 
     >>> log_axis([90e6, 1.1e9], "bit/s")["ticktext"]

@@ -31,8 +31,8 @@ METHOD = (
     "(Snijders & Borgatti 1999; Davezies, D'Haultfœuille & Guyonvarch 2021)"
 )
 ASSUMPTION = (
-    "The coordinates are those of the hosts, and light takes the great circle in fibre of index 1.468. "
-    "A region placed wrongly by tens of kilometres moves its near pairs most"
+    "The coordinates are those of the hosts, and light takes the great circle in fibre of index 1.468. A wrong "
+    "position of a region, even by tens of kilometres, changes the inflation of its near pairs most"
 )
 
 
@@ -94,8 +94,8 @@ class Inflation(Result):
             figure,
             name="path-inflation",
             title=f"Round trips take {overall.formatted} times as long as light in fibre",
-            subtitle=f"{POINTS}. Tick: median; bar: its {percent(overall.level)} interval, with places as the units. "
-            "Dashed: light in fibre.",
+            subtitle=f"{POINTS}. Tick: median; bar: its {percent(overall.level)} interval, with places as independent "
+            "units. Dashed: light in fibre.",
             alt=f"Strips of path inflation per pair of clouds. {overall}",
             caption="How many times longer a round trip takes than light in fibre would along the great circle, "
             f"for {count(len(self.pairs), 'pair')}.{missing}",
@@ -105,11 +105,10 @@ class Inflation(Result):
 
 def path_inflation(pairs: pd.DataFrame, *, resamples: int = 2_000, seed: int = 0) -> Inflation:
     """
-    Compute RTT over light RTT for each unordered pair, and its median per pair of clouds. Places are the units of the
-    intervals.
+    Compute the inflation of each unordered pair, RTT over the round trip of light, and the median per pair of clouds.
 
-    Pairs nearer than 100 km are left out and counted. The bootstrap resamples places within strata; the places of a
-    stratum have regions of the same clouds.
+    Pairs nearer than 100 km are left out; a caution counts them. Intervals come from a bootstrap over places (regions
+    at most 100 km apart). For a pair of clouds, each stratum of the bootstrap has the places of the same clouds.
 
     pairs: Table `pairs`, with `light_rtt_ms`.
     """

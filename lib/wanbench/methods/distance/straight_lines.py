@@ -1,4 +1,8 @@
-"""Fit RTT and throughput against distance: straight lines over unordered pairs; places are the units of intervals."""
+"""
+Fit RTT and throughput against distance by straight lines over unordered pairs of regions.
+
+Intervals treat places (regions at most 100 km apart), not pairs, as independent.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +81,7 @@ class RttFit(Result):
             name="rtt-against-distance",
             title=theme.headline(self.slope.sentence, "Round-trip time against distance"),
             subtitle=f"{POINTS}, median of both directions. Dashed: light in fibre. Line: least squares; band: its "
-            f"{percent(self.slope.level)} interval, with places as the units.",
+            f"{percent(self.slope.level)} interval, with places as independent units.",
             alt=f"Scatter of round-trip time in ms against distance in km for {basis(sample)}. {self.slope} "
             f"{self.pearson}",
             caption=f"Round-trip time of {basis(sample)} against the great-circle distance between the regions. "
@@ -129,7 +133,7 @@ class ThroughputFit(Result):
             name="throughput-against-distance",
             title=theme.headline(self.half_distance.sentence, "Throughput against distance"),
             subtitle=f"{POINTS}, geometric mean of both directions. Vertical axis: logarithmic. Line: least squares; "
-            f"band: its {percent(self.slope.level)} interval, with places as the units.",
+            f"band: its {percent(self.slope.level)} interval, with places as independent units.",
             alt=f"Scatter of throughput on a log axis against distance in km for {basis(sample)}. {self.half_distance} "
             f"{self.pearson}",
             caption=f"TCP throughput of {basis(sample)} against the great-circle distance between the regions."
@@ -175,9 +179,9 @@ def fit_throughput(pairs: pd.DataFrame, **options) -> ThroughputFit:
     """
     Fit log10(throughput) on distance by ordinary least squares, one value per unordered pair.
 
-    The two directions of a pair share distance and path, so their errors are correlated: they count as one observation,
-    their geometric mean. If every pair has both directions, the line through ordered pairs is the same. The options are
-    those of `fit_rtt`.
+    The value of a pair is the geometric mean of both directions, because these share distance and path, so that their
+    errors are correlated. If every pair has both directions, the line through ordered pairs is the same. The options
+    are those of `fit_rtt`.
     """
     return throughput_line(unordered(pairs, "throughput_bps", combine="geometric mean"), **options)
 

@@ -54,7 +54,7 @@ MARKS = {WITHIN: (theme.WITHIN, "circle"), OUTSIDE: (theme.OUTSIDE, "x"), UNKNOW
 
 class Verdicts(RowsResult):
     """
-    Requested and delivered values of links, and whether they agree within a limit.
+    Requested and delivered values of links, and verdicts: whether the values agree within a limit.
 
     rows: One row per link and quantity: run_id, from_region, to_region, quantity, unit, requested, delivered, low,
         high, level, error (delivered less requested), allowed (the largest allowed error), limit (as text), n, verdict
@@ -92,8 +92,8 @@ class Verdicts(RowsResult):
         Return a row per quantity, the worst first: the number of links within, outside and unknown, the limit, and the
         worst link.
 
-        Quantities are sorted by their share of links outside. The largest error, relative to the allowed error, decides
-        between equal shares, and which link is the worst.
+        Quantities are sorted by their share of links outside and, for equal shares, by the largest error relative to
+        the allowed error. The link with this error is the worst.
         """
         rows = []
         for measured, group in self.rows.groupby("quantity", sort=False):
@@ -181,8 +181,9 @@ class Verdicts(RowsResult):
 
 def used_limits(rows: pd.DataFrame) -> pd.Series:
     """
-    Return, for each row of verdicts, the error as a share of the limit. The limit is the largest allowed error or, if
-    the requested value must lie in the interval, the distance from the delivered value to the interval's end.
+    Return, for each row of verdicts, the error as a share of the limit: of the largest allowed error or, if the
+    requested value must lie in the interval, of the distance from the delivered value to the end of the interval on the
+    side of the requested value.
     """
     to_end = (rows.high - rows.delivered).where(rows.error < 0, rows.delivered - rows.low)
     return rows.error / rows.allowed.fillna(to_end).clip(lower=TINY)
@@ -219,12 +220,12 @@ def groups(table: str, frame: pd.DataFrame) -> Iterable[tuple[tuple[str, str, st
 
 
 def matching(frame: pd.DataFrame, key: tuple[str, str, str]) -> pd.DataFrame:
-    """Return the rows of one run and direction."""
+    """Return the rows of one run and direction of a link; `key` is (run_id, from_region, to_region)."""
     return frame[(frame[LINK_KEY] == list(key)).all(axis=1)]
 
 
 def link_of(links: pd.DataFrame, key: tuple[str, str, str]):
-    """Return the link of one run and direction, or None; ParameterError if there are several."""
+    """Return the row of the link with this (run_id, from_region, to_region), or None; ParameterError for several."""
     rows = matching(check_columns("links", links, LINK_KEY), key)
     if len(rows) > 1:
         run_id, start, end = key
@@ -233,7 +234,7 @@ def link_of(links: pd.DataFrame, key: tuple[str, str, str]):
 
 
 def link_both_ways(links: pd.DataFrame, key: tuple[str, str, str]):
-    """Return the links of a run in both directions (`key`: run, start, end), or None if one is missing."""
+    """Return the link (run_id, from_region, to_region) and the opposite link, or None if one of them is missing."""
     run_id, start, end = key
     pair = [link_of(links, way) for way in (key, (run_id, end, start))]
     return None if None in pair else pair
@@ -265,7 +266,7 @@ def answered(echoes: pd.DataFrame) -> pd.DataFrame:
 
 
 def row_of(key, name: str, unit: str, level: float, limit: str, n: int) -> dict:
-    """Return a row that has no verdict yet."""
+    """Return a row of `Verdicts.rows` with verdict "unknown", all measured numbers NaN, and run and ends from `key`."""
     start = dict(zip(LINK_KEY, key, strict=True)) | {"quantity": name, "unit": unit}
     numbers = dict.fromkeys(("requested", "delivered", "low", "high", "error", "allowed"), nan)
     return {**start, **numbers, "level": level, "limit": limit, "n": n, "verdict": UNKNOWN, "note": ""}
@@ -273,9 +274,9 @@ def row_of(key, name: str, unit: str, level: float, limit: str, n: int) -> dict:
 
 def judged(requested, delivered, low, high, allowed=nan, note="") -> dict:
     """
-    Return the columns of a row that depend on the measurement.
+    Return the columns of a row that depend on the measurement: all numbers, the verdict and the note.
 
-    allowed: The largest allowed error; NaN: the request must lie in the interval.
+    allowed: The largest allowed error; NaN means that `requested` must lie between `low` and `high` instead.
     """
     error = delivered - requested
     within = low <= requested <= high if isnan(allowed) else abs(error) <= allowed
@@ -285,7 +286,7 @@ def judged(requested, delivered, low, high, allowed=nan, note="") -> dict:
 
 
 def or_unknown(row: dict, request, reason: str) -> dict:
-    """Return the row; if it has no verdict, add a note: `reason`, or that the request is not known."""
+    """Return the row; if its verdict is "unknown", add the note `reason` or, without a request, that it is missing."""
     if row["verdict"] == UNKNOWN and not row["note"]:
         row["note"] = "the tables do not say what was requested" if request is None else reason
     return row

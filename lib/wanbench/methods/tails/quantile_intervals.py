@@ -2,8 +2,8 @@
 Intervals of quantiles from order statistics, for any distribution (Hahn & Meeker 1991, section 5.2).
 
 The number of independent values below a quantile is binomial, so n alone determines two ranks that enclose the
-quantile. For dependent values the effective number replaces n. It need not be an integer, so the incomplete beta
-function replaces the binomial sum, and the ranks are scaled to the size of the sample.
+quantile. For dependent values the effective number replaces n. As this number need not be an integer, the incomplete
+beta function replaces the binomial sum, and the ranks are scaled to the size of the sample.
 """
 
 from collections.abc import Iterable
@@ -93,7 +93,8 @@ def min_values(q: float, level: float) -> int:
 
 def position(n: float, q: float, share: float) -> float:
     """
-    Return the position, among n ordered values, that is below the quantile in this share of samples; NaN if none is.
+    Return the position among n ordered values at which the value is below the quantile in a share `share` of samples;
+    NaN if there is no such position.
 
     n and the position need not be integers.
     """

@@ -1,4 +1,8 @@
-"""Summarise what was measured during a trial's load: pings, background traffic, packets on the link."""
+"""
+Summarise what was measured during a trial's load: pings, background traffic, packets on the link.
+
+The counted seconds of a trial are those in which all producers ran after their warm-up (module `counted_seconds`).
+"""
 
 import numpy as np
 import pandas as pd
@@ -63,8 +67,9 @@ def background(transfers: pd.DataFrame, intervals: pd.DataFrame, spans: pd.DataF
 
     Returns DataFrame: measured_background_bps (payload towards the brokers, while the traffic was running),
         background_packets_per_s, background_wire_bps (with IP and UDP or TCP headers), and background_covered: the
-        share of the counted seconds in which the traffic was running, if it started as late as its rounded start time
-        allows. Without times of iperf3's intervals, this is null and the other numbers are for the whole transfer.
+        largest share of the counted seconds that the traffic can have covered, as iperf3 rounds its start to seconds.
+        Without times of iperf3's intervals, background_covered is null and the other columns describe the whole
+        transfer.
     """
     sent = transfers[transfers.direction.fillna("forward") == "forward"]
     udp = sent.protocol == "UDP"
@@ -98,10 +103,10 @@ def link_load(samples: pd.DataFrame, spans: pd.DataFrame) -> pd.DataFrame:
     Compute the load of the link between producers and brokers in the counted seconds of each test.
 
     samples: Table link_samples: counters since the lab opened.
-    spans: Per test: KEY, from_region, to_region, start_s, end_s. All samples of a test are used if fewer than two lie
-        between start_s and end_s.
+    spans: Per test: KEY (run_id, test_id, attempt), from_region, to_region, start_s, end_s. All samples of a test are
+        used if fewer than two lie between start_s and end_s.
 
-    Returns DataFrame: KEY; rx_packets_per_s (delivered to the brokers' region) and tx_packets_per_s (from it);
+    Returns DataFrame: KEY; rx_packets_per_s (delivered to the brokers' region), tx_packets_per_s (from that region);
         rx_utilisation and tx_utilisation (bits delivered, headers included, over the link's rate);
         queue_dropped_packets (because a queue was full, in both directions).
     """

@@ -1,6 +1,6 @@
 """
-Select the part of a trial that counts: its last successful attempt, its counted seconds, and its producers' lines
-within them.
+Select the part of a trial that counts: its last successful attempt, its counted seconds (those in which all producers
+ran after their warm-up), and the producers' lines within these seconds.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ RULE_LOAD = "the load's own times"
 RULE_PRODUCERS = "the producers' lines"
 RULE_LOG = "the log alone"
 RULE = (
-    "A whole second counts if all producers ran in it and none was warming up, by the times that "
-    "the load recorded or else from the end of the last warm-up to the last line of the first producer to end. If no "
-    "producer reports its times, all seconds of the log count except its first {} and its last"
+    "A whole second counts if all producers ran in it and none was warming up. The load records these times; "
+    "otherwise, seconds count from the end of the last warm-up to the last line of the first producer that ended. If "
+    "no producer reports its times, all seconds of the log count except its first {} and its last"
 )
 MIN_SECONDS = 2  # A single whole second gives no reliable rate: batches may arrive in bursts.
 
@@ -32,7 +32,7 @@ class CountedSeconds:
     """
     The counted seconds of a trial: whole seconds of Unix time from `start_s` (included) to `end_s` (not included).
 
-    rule: How they were chosen.
+    rule: How these seconds were chosen.
     fault: Why no second counts; "" if some do.
     """
 
@@ -47,7 +47,7 @@ class CountedSeconds:
         return 0 if self.fault else int(self.end_s - self.start_s)
 
     def inside(self, lines: pd.DataFrame) -> pd.DataFrame:
-        """Return the producers' lines that lie wholly within the counted seconds."""
+        """Return the producers' lines (rows of table producer_windows) that lie wholly within the counted seconds."""
         printed = lines.printed_at_s.to_numpy()
         starts = printed - lines.length_s.fillna(0.0).to_numpy()
         return lines[(starts >= self.start_s) & (printed <= self.end_s)]
@@ -114,9 +114,9 @@ def _spans(lines: pd.DataFrame, warmup_s: float) -> list[tuple[float, float]]:
 
 def one_replica(log: pd.DataFrame) -> pd.DataFrame:
     """
-    Return the log with one replica per partition: the one on the broker with the most batches.
+    Keep, of the rows of each partition's replicas in the brokers' log, only those of the broker with the most batches.
 
-    Every replica's log contains the same batches.
+    All replicas of a partition have the same batches, which must not be counted twice.
     """
     part = [*KEY, "topic", "partition"]
     sums = log.groupby([*part, "broker"], dropna=False, as_index=False).batches.sum()
@@ -126,10 +126,11 @@ def one_replica(log: pd.DataFrame) -> pd.DataFrame:
 
 def attempts_of(tests: pd.DataFrame, trials: pd.DataFrame) -> tuple[pd.DataFrame, list[dict]]:
     """
-    Return the attempts that count, in the order of measuring (`order`, from 1), and the others, each with its `reason`.
+    Return the attempts that count, in the order of measuring (`order`, from 1), and rows for the other attempts, with
+    the `reason` why they do not count.
 
-    Both tables have the columns of table trials, too. The last successful attempt of a trial counts. A failed attempt
-    that was retried successfully is in neither table.
+    Both have the columns of table trials, too. The last successful attempt of a trial counts. A failed attempt that was
+    retried successfully is in neither.
 
     tests, trials: The tables of those names.
     """
@@ -155,9 +156,9 @@ def attempts_with_loads(
     tables: Mapping[str, pd.DataFrame], columns: Sequence[str], loads: pd.DataFrame
 ) -> pd.DataFrame:
     """
-    Return all attempts of open-loop trials with their loads, and `why` an attempt does not count.
+    Return the attempts of open-loop trials, joined with their loads; column `why` says why an attempt does not count.
 
-    `why` is "" if the attempt counts; else it failed, was repeated later, or its load had an error.
+    `why` is "" if the attempt counts. Other attempts failed, were repeated later, or have a load with an error.
 
     tables: Tables tests and trials.
     columns: The columns of table trials to return.
@@ -174,13 +175,13 @@ SATURATED_S = 1.0  # The producers' reporting interval: a longer lag is more tha
 
 
 def records_per_s(inside: pd.DataFrame) -> pd.Series:
-    """Return the records per second of each producer, from its lines inside the counted seconds."""
+    """Return the records per second of each producer, from its lines within the counted seconds (`inside`)."""
     sums = inside[inside.length_s > 0].groupby("producer")[["records", "length_s"]].sum()
     return sums.records / sums.length_s
 
 
 def behind_s(inside: pd.DataFrame) -> float:
-    """Return by how many s the slowest producer lags behind its target rate at its last line; NaN without a target."""
+    """Return the largest lag in s of a producer behind its target rate, at its last line; NaN without a target."""
     if inside.behind_s.isna().all():
         return nan
     last = inside.sort_values("window").groupby("producer").behind_s.last()
@@ -200,9 +201,8 @@ def lag_cautions(rates: pd.DataFrame) -> list[str]:
 
 def mean_latency_ms(inside: pd.DataFrame, producers: pd.DataFrame) -> float:
     """
-    Return the mean latency of all records in ms, from the producers' lines, or else from their totals.
-
-    NaN unless all producers report it.
+    Return the mean latency of all records in ms, from the producers' lines `inside` the counted seconds, or else from
+    their totals; NaN unless all producers report latencies.
     """
     for rows in (inside, producers[~producers.warmup]):
         columns = [rows[name].to_numpy(dtype="float64", na_value=nan) for name in ("mean_latency_ms", "records")]

@@ -26,13 +26,15 @@ RULES = (
 
 def compression_levels(**measured: Estimate | Result | None) -> Audit:
     """
-    Test every claim of source 005 on the source's own numbers and on a re-run.
+    Test every claim of source 005 by arithmetic on the numbers that it prints, and by measured quantities.
 
     Parameters
     ----------
     **measured
-        Measured quantities by their name in `RULES`: ratios of messages per second, or of sizes, between the two levels
-        that a claim names; `lowest_over_highest_rate` is the smallest ratio of rates over the codecs.
+        Measured quantities by their name in `RULES`; a claim without one is tested by arithmetic only. Most are ratios
+        between the two levels that a claim names, of messages per second or of message sizes.
+        `lowest_over_highest_rate` is the rate at a codec's lowest level over that at its highest, for the codec with
+        the smallest ratio.
 
     Examples
     --------
@@ -49,11 +51,11 @@ def compression_levels(**measured: Estimate | Result | None) -> Audit:
     audit.compare(
         "up-to",
         best,
-        "The largest gain over a default level: 156 % is the new rate as a share of the old one, not the gain.",
+        "The largest gain over a default level: 156 % is the new rate as a share of the old rate, not the gain.",
     )
     rates, latencies, sizes = (_columns(audit, kind) for kind in ("rate", "latency", "size"))
     falling, rising = (one.apply(lambda v: v.dropna().is_monotonic_decreasing) for one in (rates, -latencies))
-    audit.judge("lower-faster", (falling & rising).all(), "From the table; it also holds at zstd -5.")
+    audit.judge("lower-faster", (falling & rising).all(), "From the source's table; the claim also holds at zstd -5.")
     audit.judge("lowest-best", (rates.bfill().iloc[0] == rates.max()).all(), "From the table.")
     usual = sizes.drop(index=EXPERIMENTAL)
     levels, codecs = (usual.max() / usual.min()).max(), usual.max().max() / usual.max().min()
@@ -61,7 +63,7 @@ def compression_levels(**measured: Estimate | Result | None) -> Audit:
     audit.judge(
         "codec-first",
         codecs > levels,
-        f"From the table: sizes differ by a factor of {number(codecs, 3)} between codecs, and by up to "
+        f"From the source's table: sizes differ by a factor of {number(codecs, 3)} between codecs, and by up to "
         f"{number(levels, 3)} between levels of one codec ({number(with_it, 3)} with zstd -5).",
     )
     took_s = audit.number("linear-bytes") / (1e6 * audit.number("linear-write"))
@@ -69,7 +71,7 @@ def compression_levels(**measured: Estimate | Result | None) -> Audit:
         "linear-write",
         None,
         f"At this rate the test's {number(audit.number('linear-bytes'))} bytes take {number(1e6 * took_s, 2)} "
-        "microseconds: it is one write into memory, extrapolated to a second, and not the speed of a disk.",
+        "microseconds: the rate extrapolates one write into memory to a second, and is not the speed of a disk.",
     )
     for claims, function, what in (
         (GAINS, lambda ratio: 100 * (ratio - 1), "gain in messages per second"),

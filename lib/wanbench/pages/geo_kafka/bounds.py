@@ -1,9 +1,9 @@
 """
-Compute upper limits (bounds) of each trial's throughput, and the share of each bound that the trial reached.
+Compute four upper limits (bounds) of each trial's throughput, and how much of the lowest one the trial reached.
 
-The bounds by links, windows and replication follow from settings and placement (`region_limits`). The bound by the
-machine is measured: the throughput at the same processor time per byte if no processor were idle. A trial's share of
-that bound equals the utilisation, so it is not reported.
+The bounds of links, windows and replication are computed from settings and placement (`region_limits`). The bound of
+the machine is extrapolated from the measurement: the throughput with the same processor time per byte, if no processor
+were idle. A trial's share of this bound equals the utilisation of the processors, so it is not reported.
 """
 
 from __future__ import annotations
@@ -34,20 +34,21 @@ NAMES = ("link", "window", "replication", "machine")
 NEAR = 0.9
 EXPLAINED = 0.5  # A trial that reaches less of its lowest bound is limited by something else.
 MACHINE = NAMES[-1]
-METHOD = "geometric mean over trials; Student's t on logarithms, with the trial as the unit"
+METHOD = "geometric mean over trials; Student's t on logarithms, with trials as independent units"
 ASSUMPTION = "Records are spread evenly over partitions; links have the requested rate and delay"
 
 
 @dataclass(frozen=True, repr=False)
 class Bounds(Result):
     """
-    The bounds of each trial, and the share of each bound that the trial reached.
+    The bounds of each trial, and the shares of the links' bound and of the lowest bound that the trial reached.
 
-    trials: Per trial: KEY, setting, cell, measured (payload, bit/s), link, window, replication, machine (the four
-        bounds, bit/s; infinite if unknown or not binding), allowed (the lowest bound), limit (its name), limits (names
-        of this bound and of bounds close above it), reached (measured over allowed; NaN if limit is the machine),
-        reached_link; busy_percent, iowait_percent of the processors and fullest_link (mean utilisation of the fullest
-        link), in the counted seconds.
+    trials: One row per trial: its key (`KEY`), setting, cell (its combination of levels), measured (payload, bit/s);
+        link, window, replication, machine (the four bounds, bit/s; infinite if there is none), allowed (the lowest
+        bound), limit (its name), limits (names of this bound and of bounds close above it), reached (measured over
+        allowed; NaN if limit is the machine), reached_link (measured over link); and, over the counted seconds (in
+        which all producers ran), busy_percent, iowait_percent of the processors and fullest_link (mean utilisation of
+        the fullest link, 0 to 1).
     """
 
     trials: pd.DataFrame
@@ -60,7 +61,8 @@ class Bounds(Result):
         counts = self.trials.limits.value_counts()
         listed = ", ".join(f"{name} {n}" for name, n in counts.items())
         return (
-            f"Number of trials by lowest limit: {listed}. A limit within {percent(1 - NEAR)} of the lowest counts too."
+            f"Number of trials by lowest limit: {listed}. A limit within {percent(1 - NEAR)} of a trial's lowest limit "
+            "counts too."
         )
 
     @property
@@ -76,7 +78,7 @@ class Bounds(Result):
         return (*notes, *super().cautions)
 
     def of(self, setting: str) -> Share:
-        """Estimate the shares of the links' bound and of the lowest bound that the trials of one setting reached."""
+        """Estimate how near the trials of one setting came to the links' bound and to their lowest bound."""
         part = self.trials[self.trials.setting == setting]
         if part.empty:
             raise MissingDataError(f"no trial of {setting!r} has limits.")
@@ -131,7 +133,8 @@ class Bounds(Result):
             title=f"The {first} limits {int(counts.iloc[0])} of {count(len(trials), 'trial')}",
             subtitle="One point per trial, coloured by the limit that is lowest for it. The limits by link, window and "
             "replication are computed from settings. The limit by machine is computed from the utilisation of the "
-            "processors, so the distance of its points from the line shows only that utilisation.",
+            "processors, so a point limited by the machine lies away from the line only because processors were not "
+            "fully used.",
             alt=f"Measured against allowed throughput. {self}",
             caption=str(self),
             table=trials[["setting", "test_id", *NAMES, "allowed", "limit", "measured"]],
@@ -141,10 +144,10 @@ class Bounds(Result):
 @dataclass(frozen=True, repr=False)
 class Share(Result):
     """
-    The shares of their bounds that the trials of one setting reached.
+    How near the trials of one setting came to their bounds.
 
-    `trials` has the rows of `Bounds.trials` for this setting. `link` is the share of the links' bound, `lowest` the
-    share of the lowest bound (None if always the machine's).
+    `trials` has the rows of `Bounds.trials` for this setting. `link` is measured payload over the links' bound, and
+    `lowest` measured payload over the lowest bound (None if the lowest bound is the machine's in every trial).
     """
 
     setting: str
@@ -163,7 +166,7 @@ class Share(Result):
         )
         if self.lowest is not None:
             lowest = f"The lowest limit is the {part.limits.mode().iloc[0]}. {self.lowest.sentence}"
-            unexplained = " So none of these limits explains the throughput." if self.lowest.high < EXPLAINED else ""
+            unexplained = " So none of the four limits explains the throughput." if self.lowest.high < EXPLAINED else ""
         finite = [name for name in NAMES if np.isfinite(part[name]).all()]
         allowed = ", ".join(f"{name} {quantity(part[name].mean(), 'bit/s')}" for name in finite)
         return (
@@ -175,9 +178,10 @@ class Share(Result):
 
 def bounds(curves: Curves, rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, level: float = 0.95) -> Bounds:
     """
-    Compute the bounds of every trial of the curves, and the share of each bound that the trial reached.
+    Compute the four bounds of every trial in `curves`, and the shares that the trial reached.
 
     tables: Tables of the run: links and placements; also metrics (of sysstat) and link_samples, if sampled.
+    level: Level of the intervals.
 
     Raises MissingDataError: the run has no placement of replicas, or its lab has no emulated links.
     """

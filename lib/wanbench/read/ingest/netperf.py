@@ -2,8 +2,8 @@
 Read output of netperf: TCP_RR and UDP_RR into table pings, TCP_STREAM, TCP_MAERTS and UDP_STREAM into transfers.
 
 A request of one byte and its answer take one round trip. With one transaction in flight, 1 / rate is therefore the mean
-RTT, including processing on both hosts. Other statistics need the option -k (MIN_LATENCY, P50_LATENCY, ...). Default
-output and that of -k are read. A file may hold several tests, and other lines around them.
+RTT, including processing on both hosts. Other statistics need the option -k (MIN_LATENCY, P50_LATENCY, ...). Both the
+default output and that of -k are read. A file may have several tests, and other lines around them.
 """
 
 import re
@@ -55,8 +55,8 @@ def read(source) -> dict[str, pd.DataFrame]:
     """
     Read tables pings and transfers.
 
-    Raise RawDataError for a test without a result, naming its line, and for a file without the banner, which states the
-    test and the units and which `netperf -P 0` omits.
+    Raise RawDataError, which names the line, for a test without a result. Raise it also for a file without netperf's
+    banner, which states the test and the units, and which `netperf -P 0` omits.
     """
     path, text = content.read_text(source, most_bytes=MOST_BYTES)
     lines = text.splitlines()

@@ -42,8 +42,8 @@ def summarise_pairs(
     rtt : "min", "mean" or "median"
         The statistic that represents the round-trip times of a test; `rtt_ms` is its median over the tests. Duplicate
         replies and lost echoes do not count. A time with only an upper bound (Windows "time<1ms") counts as smaller
-        than all others; a result that is thereby unknown is null. Of a row of pings, the column of this statistic
-        counts.
+        than all others; if the statistic depends on such a time, it is null. From table pings, the column of this
+        statistic is used.
     regions : DataFrame, optional
         A table regions with coordinates for the distances; regions that it lacks have the catalogue's coordinates.
     setting : str or several, optional
@@ -202,8 +202,8 @@ def mixture(tables: Mapping[str, pd.DataFrame]) -> str | None:
 
 def of_setting(tables: Mapping[str, pd.DataFrame], setting: str | Iterable[str]) -> dict[str, pd.DataFrame]:
     """
-    Select imported tests whose setting matches a pattern, with their data and flags; flags that are not about a row are
-    kept.
+    Keep only imported tests whose setting matches a pattern, the rows of these tests in all tables, and flags of these
+    rows. Flags that are not about a row are kept, too.
     """
     by_test = {name: frame for name, frame in tables.items() if set(KEY) <= set(frame.columns)}
     chosen = selected(by_test, setting)
@@ -213,7 +213,7 @@ def of_setting(tables: Mapping[str, pd.DataFrame], setting: str | Iterable[str])
 
 
 def selected(tables: Mapping[str, pd.DataFrame], setting: str | Iterable[str]) -> dict[str, pd.DataFrame]:
-    """Return the tables with only those tests whose setting matches a pattern, and their data."""
+    """Return the tables with only the tests whose setting matches a pattern, and only the rows of these tests."""
     patterns = [setting] if isinstance(setting, str) else list(setting)
     if not patterns or not all(isinstance(pattern, str) for pattern in patterns):
         raise refusal("setting", setting, "a pattern or several, such as 'PREMIUM *'")

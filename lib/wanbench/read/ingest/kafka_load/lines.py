@@ -67,7 +67,7 @@ WHOLE = r"-?\d{1,18}"
 
 
 def real_with(decimals: int) -> str:
-    """Return the pattern of a real number with this number of decimals."""
+    """Return the regular expression of a real number with this number of decimals."""
     return rf"(?:NaN|-?(?:Infinity|∞)|-?\d{{1,19}}[.,٫]\d{{{decimals}}})"
 
 
@@ -123,7 +123,7 @@ class Complaints:
 
     def add(self, line: Line) -> None:
         """
-        Add a line without figures.
+        Classify a line without figures, and count it if it is an error or a warning.
 
         >>> complaints = Complaints()
         >>> complaints.add(Line(1, "[2022-11-16 17:00:42,193] WARN [Producer clientId=a] oh", True, None))
