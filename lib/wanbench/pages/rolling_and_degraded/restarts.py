@@ -102,10 +102,10 @@ class Restarts(OverEpisodes):
             own = self.rows.setting == name
             spikes = int((self.rows.back_s[own] > 0).sum())
             parts.append(
-                f"In the median, a “{name}” adds {excess} to p99. The p99 of its slowest second is {peak}. In {spikes} "
-                f"of {count(int(own.sum()), 'restart')} some second had a p99 above the undisturbed limit. The time "
-                f"with p99 above that limit is {back}. In at most {number(100 * (1 - self.limit_level), 0)} % of "
-                "undisturbed periods of the same length, p99 also exceeds the limit."
+                f"In the median, a “{name}” adds {excess} to p99. The p99 of the restart's slowest second is {peak}. "
+                f"In {spikes} of {count(int(own.sum()), 'restart')} some second had a p99 above the undisturbed limit. "
+                f"The time with p99 above that limit is {back}. In at most {number(100 * (1 - self.limit_level), 0)} % "
+                "of undisturbed periods of the same length, p99 also exceeds the limit."
             )
         return " ".join(parts)
 

@@ -145,7 +145,7 @@ class DisturbedTrial:
 @dataclass(frozen=True, repr=False)
 class DisturbedTrials(RowsResult):
     """
-    The trials that count (`items`), and the latency of undisturbed brokers.
+    The trials that count, because the load generator was not late (`items`), and the latency of undisturbed brokers.
 
     `rows` has one row per trial: setting, block, `counts`, `why` (why it does not count), undisturbed_s (time before
     its first action), p99_ms of that time, n (records), n_lost, client_errors. `limit_ms` is the undisturbed limit:
@@ -333,7 +333,7 @@ def _unusable(trial: DisturbedTrial) -> str:
 
 
 def merged(parts: Iterable[Second]) -> Tail | None:
-    """Return the latencies of several seconds as one distribution; None if there is none."""
+    """Merge the latency histograms of several seconds to one distribution; None without a second."""
     parts = list(parts)
     if not parts:
         return None
@@ -367,7 +367,7 @@ def back_after_s(seconds: pd.DataFrame, from_s: float, limit_ms: float) -> tuple
 
 def by_second(trial: DisturbedTrial) -> pd.DataFrame:
     """
-    Return the quantiles of LINES in ms for each second since the warm-up; infinite where they fall on a lost record.
+    Return median, p99 and maximum of latency in ms for each second since the warm-up; infinite if its record was lost.
     """
     tails = {start_s - trial.start_s: merged(parts) for start_s, parts in trial.seconds.items()}
     rows = [(at, *(tail.quantile(q) for q, *_ in LINES.values())) for at, tail in tails.items() if tail.n]
