@@ -192,7 +192,7 @@ class SystemTrials(RowsResult):
         return TailTrials(system, tuple(rows["tail"]), tuple(rows.block))
 
     def part(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return the rows of a table `frame` of trials that count and in which the system kept up."""
+        """Return the rows of the table `frame` that belong to trials with `counts` and `kept_up`."""
         kept = self.rows[self.rows.counts & self.rows.kept_up]
         return frame.merge(kept[KEY].astype(frame[KEY].dtypes), on=KEY)
 

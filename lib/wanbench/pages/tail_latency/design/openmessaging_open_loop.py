@@ -35,7 +35,7 @@ _RENAMED = {
 }
 """Maps names of settings in Java to those in librdkafka."""
 _BUFFERS = ("socket.receive.buffer.bytes", "socket.send.buffer.bytes")
-"""Buffers whose size Java's clients leave to the kernel with -1, librdkafka with 0."""
+"""Buffers whose size the kernel chooses if the setting is -1 in Java's clients, or 0 in librdkafka."""
 _FIELDS = {"acks": "acks", "linger.ms": "linger_ms", "batch.size": "batch_bytes", "compression.type": "compression"}
 _JAVA_DEFAULTS = {"acks": "all", "linger_ms": 0, "batch_bytes": 16_384, "compression": "none"}
 """Defaults of the Java producer up to Kafka 3.9; the benchmark uses Kafka 3.6."""
