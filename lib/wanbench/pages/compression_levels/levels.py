@@ -56,7 +56,8 @@ class Levels(RowsResult):
             return ""
         return (
             f"The lowest level of a codec sends {min(faster, key=float)} to {max(faster, key=float)} times as many "
-            f"messages per second as its highest, and its messages are {min(larger)} to {max(larger)} times as large."
+            f"messages per second as its highest level, and its messages are {min(larger)} to {max(larger)} times as "
+            "large."
         )
 
     @property

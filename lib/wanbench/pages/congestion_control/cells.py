@@ -51,11 +51,10 @@ def transfer_rows(run: Run, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 def bbr_over_cubic(rows: pd.DataFrame, measure: str, where: str) -> Estimate:
     """
-    Estimate the ratio of the mean with BBR to the mean with CUBIC, from the blocks that have both algorithms.
+    Estimate the ratio of a column (`measure`) with BBR to that with CUBIC: geometric mean over the blocks with both.
 
-    `measure` names the column of `rows` to compare; column `algorithm` (or `setting`, for trials of Kafka) says "bbr"
-    or "cubic", and column `block` the block. `where` ends the estimate's sentence, such as "at 1 % loss". Raises
-    ParameterError: no block has both.
+    Column `algorithm` of `rows` (or `setting`, for trials of Kafka) says "bbr" or "cubic", and `block` the block.
+    `where` ends the estimate's sentence, such as "at 1 % loss". Raises ParameterError: no block has both.
     """
     pairs = rows.pivot_table(index="block", columns="algorithm" if "algorithm" in rows else "setting", values=measure)
     pairs = pairs.reindex(columns=["bbr", "cubic"]).dropna()

@@ -1,5 +1,5 @@
 """
-Compute four upper limits (bounds) of each trial's throughput, and the share of its lowest bound that a trial reached.
+Compute four upper limits (bounds) of each trial's throughput, and how much of the lowest one the trial reached.
 
 The bounds of links, windows and replication are computed from settings and placement (`region_limits`). The bound of
 the machine is extrapolated from the measurement: the throughput with the same processor time per byte, if no processor
@@ -46,9 +46,9 @@ class Bounds(Result):
     trials: One row per trial: its key (`KEY`), setting, cell (its combination of levels), measured (payload, bit/s);
         link, window, replication, machine (the four bounds, bit/s; infinite if there is none), allowed (the lowest
         bound), limit (its name), limits (names of this bound and of bounds close above it), reached (measured over
-        allowed; NaN if limit is the machine), reached_link (measured over link); and, over the seconds of which the
-        throughput is counted, busy_percent, iowait_percent of the processors and fullest_link (mean utilisation of the
-        fullest link, 0 to 1).
+        allowed; NaN if limit is the machine), reached_link (measured over link); and, over the counted seconds (in
+        which all producers ran), busy_percent, iowait_percent of the processors and fullest_link (mean utilisation of
+        the fullest link, 0 to 1).
     """
 
     trials: pd.DataFrame

@@ -36,7 +36,7 @@ def usl(producers, gamma, alpha, beta):
 
 
 class Fit:
-    """The least-squares fit of the law to logarithms of throughput (`log`) at `n` producers, with the intervals."""
+    """The least-squares fit of the law (`usl`) to `log`, the logarithm of throughput at `n` producers in each trial."""
 
     def __init__(self, n: np.ndarray, log: np.ndarray, block, level: float):
         self.n, self.log = n, log

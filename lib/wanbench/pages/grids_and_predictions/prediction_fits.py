@@ -172,7 +172,7 @@ class Predicted:
 
 @dataclass(frozen=True)
 class Model:
-    """A fit, with effects of regions, of RTT in ms or of log throughput (minus the window model, if there is one)."""
+    """A fit, with effects of regions, of RTT in ms or of log throughput (minus the window model, if it is the base)."""
 
     observed: ObservedPairs
     fit: Effects
@@ -264,7 +264,7 @@ class Fits:
         return Predicted(value, low, high, units)
 
     def deviations(self, quantity: str, situation: str) -> np.ndarray:
-        """Return measured minus predicted of each left-out value, in the units of `predict`."""
+        """Return measured minus predicted of each left-out value: in ms, or of log throughput (natural logarithm)."""
         model = self.rtt if quantity == "rtt_ms" else self.throughput
         none = NewPairs(*(np.empty(0, dtype=int),) * 2, np.empty(0))
         return self._deviations(quantity, situation, model, none)[0]

@@ -193,9 +193,9 @@ def _costs(audit: Audit) -> list[tuple[str, bool | None, str]]:
     added = (other * rate - price * rival) / (rival - rate)
     clearly = (
         f"The source's numbers: {RIVAL} costs {gap} % more than {LEADER}, from {number(audit.number('runs'))} runs "
-        f"whose scatter is not printed. The source prices only instances. If each broker cost {number(added, 3)} USD/h "
-        f"more, such as for its EBS volumes, or if {LEADER} cost {number(other * rate / rival, 3)} USD/h, both types "
-        f"would tie; at more, {RIVAL} would lead."
+        "whose scatter is not printed. The source prices only instances. Both types would tie if each broker cost "
+        f"{number(added, 3)} USD/h more, such as for its EBS volumes, or if {LEADER} cost "
+        f"{number(other * rate / rival, 3)} USD/h. At a higher price {RIVAL} would lead."
     )
     return [*rows, ("leader", order[0] == LEADER, lowest), ("clearly", None, clearly)]
 
@@ -205,7 +205,7 @@ def _rates(audit: Audit) -> list[tuple[str, bool | None, str]]:
     rates = {name: messages_per_s(audit, name) for name in INSTANCES}
     order = sorted(rates, key=rates.get, reverse=True)
     listed = ", ".join(f"{name} {number(rates[name] / MEGA)}" for name in order)
-    own = f"The source's numbers, by price over cost, in million messages/s: {listed}."
+    own = f"The source's numbers: price over cost, in million messages/s, is {listed}."
     first, close, produced = order[0] == RIVAL, rates[RIVAL] / rates[LEADER], rates[LEADER] / rates[RIVAL]
     newer = all(SIMILAR * rates[intel] >= rates[arm] for intel, arm in zip(INTEL, GRAVITON, strict=True))
     slower = all(rates[amd] < max(rates[each] for each in (*INTEL, *GRAVITON)) for amd in AMD)

@@ -59,7 +59,7 @@ class FullResource(RowsResult):
 
 
 def full_resource(trials: SizeTrials) -> FullResource:
-    """Find the resources that each setting's trials saturated, over the seconds of which the throughput is counted."""
+    """Find the resources that each setting's trials saturated, while all producers ran."""
     rows = []
     for name, part in trials.trials.groupby("setting", sort=False):
         means = {column: float(part[column].mean()) for column in FULL}

@@ -73,8 +73,8 @@ def two_paths(
     At scale 5 the link's rate, the background and the producers' batches are a fifth of those at scale 1. As the rate
     of a producer that waits for acknowledgements is proportional to its batch, Kafka and the background keep their
     shares of the link's rate, provided that batches are equally full. Small batches would be less full: 4,096 bytes
-    hold 3 records of 1,000 (75 %), 2,048 hold 1 (52 %), 81,920 hold 81 (99.8 %). So the record size is changed until
-    records fill the batch, unless `fit_records` is False.
+    hold 3 records of 1,000 (75 %), 2,048 hold 1 (52 %), 81,920 hold 81 (99.8 %). So the record size is fitted to the
+    batch (`filling_record_bytes`), unless `fit_records` is False.
 
     Parameters
     ----------

@@ -97,7 +97,7 @@ class Losses(Result):
 
 def losses(episodes: Episodes) -> Losses:
     """
-    Count what became of the acknowledged records of every episode without planted damage.
+    Count what became of acknowledged records, in every episode whose output was not damaged on purpose.
 
     Column `gone` counts the records that are not in the log or were delivered to no consumer. A record that vanished
     from the log after its delivery counts too, because later readers will not find it.

@@ -139,10 +139,12 @@ def _among(rows: pd.DataFrame, others: pd.DataFrame, names: list[str]) -> pd.Ser
 @dataclass(frozen=True, repr=False)
 class Checked(RowsResult):
     """
-    One row per episode with planted damage: `done` (the damage), `reported` (the faults found), `right` and `known`.
+    What the check reports of damage made on purpose: one row per episode with such damage.
 
-    A report is right if it has a single record, with the planted kind of fault and no other kind. If the damaged record
-    is recorded, it must also be that one; `known` says that it is.
+    Columns of `rows`: `done` (the damage), `reported` (the faults found), `right` and `known`.
+
+    A report is right if it has a single record, with the kind of fault that the damage causes and no other. If it is
+    on record which one was damaged, the report must name that one; `known` says that it does.
     """
 
     TITLE = "Faults planted to test the checker"
@@ -161,10 +163,10 @@ class Checked(RowsResult):
 
 def check_checker(episodes: Episodes) -> Checked:
     """
-    Compare the damage planted in episodes with the faults that `faulty` reports.
+    Compare the damage made on purpose in some episodes with the faults that `faulty` reports.
 
-    These episodes have no other fault, so nothing else must be reported. Raises MissingDataError: no damage was
-    planted.
+    These episodes have no other fault, so nothing else must be reported. Raises MissingDataError: there is no such
+    episode.
     """
     rows = []
     for each in episodes:

@@ -94,9 +94,9 @@ def implied(
     Compute lower and upper bounds, in seconds, of the outage after a whole region is lost at once.
 
     Returns (low, high) of the time to detect the loss ("detection"), and of the outages of all writes ("writes"), of
-    the writes to a partition ("partition") and of its reads ("reads"). `settings` maps names of Kafka's broker and
-    client settings to milliseconds; the others are as in `DEFAULTS_MS`. `rtt_ms` is the longest RTT between regions,
-    and `controller_lost` says whether the active controller is in the lost region.
+    writes to the worst partition ("partition") and of reads of the worst partition ("reads"). `settings` maps names of
+    Kafka's broker and client settings to milliseconds; the others are as in `DEFAULTS_MS`. `rtt_ms` is the longest RTT
+    between regions, and `controller_lost` says whether the active controller is in the lost region.
 
     >>> ends = implied({"broker.session.timeout.ms": 3000, "broker.heartbeat.interval.ms": 500}, 70)
     >>> [round(end, 2) for end in ends["detection"]]

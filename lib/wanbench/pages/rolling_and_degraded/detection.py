@@ -42,8 +42,8 @@ class Detected(Result):
     """
     Delay and reliability of a detector of slow brokers.
 
-    delay: Median time in s from when a slowness took effect to the alarm on its broker; a lower bound for an episode
-        that ended without an alarm.
+    delay: Median time in s from when a slowness took effect to the alarm on its broker. An episode that ended without
+        an alarm counts with a lower bound.
     share, misnamed: The share of episodes that were detected, and in which another broker was named.
     false_alarms: Rate of false alarms per broker and hour of undisturbed time.
     episodes: One row per episode, with `others`, the number of alarms on other brokers.

@@ -43,7 +43,7 @@ NEEDED = {
 }
 ACTIONS = [*KEY, "node_id", "kind", "rolling", "began_at_s", "in_force_at_s", "done_at_s", "healthy_at_s"]
 ACTIONS += ["detail", "leaders_moved"]
-SAMPLES = [*KEY, "at_s", "topic", "partition", "leader"]
+SAMPLES = [*KEY, "at_s", "topic", "partition", "leader", "isr"]
 """Columns of the tables of actions and samples, which a run without actions does not have."""
 Second = tuple[np.ndarray, np.ndarray, int]
 """Histogram of a second: latencies in us, their counts, and the number of lost records."""
@@ -57,7 +57,8 @@ class DisturbedTrial:
     """
     One trial in which actions disturb brokers.
 
-    about: Its attempt and its load. demotes: Whether named brokers were demoted.
+    about: Its attempt and its load.
+    demotes: Whether named brokers were demoted.
     histograms: The end-to-end latencies after the warm-up.
     actions, samples, links: Its rows of tables broker_actions, cluster_samples and link_samples.
     """
@@ -134,11 +135,17 @@ class DisturbedTrial:
         seen = seen[seen.at_s == seen.at_s.max()]
         return len(seen), int((seen.leader == node_id).sum())
 
+    def busiest_holds(self, at_s: float) -> float:
+        """Return the largest share of the in-sync replicas that one broker holds, in the last sample before `at_s`."""
+        seen = self.samples[(self.samples.at_s <= at_s) & self.samples.leader.notna()]
+        held = seen[seen.at_s == seen.at_s.max()].isr.str.split(",").explode().value_counts(normalize=True)
+        return float(held.max())
+
 
 @dataclass(frozen=True, repr=False)
 class DisturbedTrials(RowsResult):
     """
-    The trials that count (`items`), and the latency of undisturbed brokers.
+    The trials that count, because the load generator was not late (`items`), and the latency of undisturbed brokers.
 
     `rows` has one row per trial: setting, block, `counts`, `why` (why it does not count), undisturbed_s (time before
     its first action), p99_ms of that time, n (records), n_lost, client_errors. `limit_ms` is the undisturbed limit:
@@ -326,7 +333,7 @@ def _unusable(trial: DisturbedTrial) -> str:
 
 
 def merged(parts: Iterable[Second]) -> Tail | None:
-    """Return the latencies of several seconds as one distribution; None if there is none."""
+    """Merge the latency histograms of several seconds to one distribution; None without a second."""
     parts = list(parts)
     if not parts:
         return None
@@ -360,7 +367,7 @@ def back_after_s(seconds: pd.DataFrame, from_s: float, limit_ms: float) -> tuple
 
 def by_second(trial: DisturbedTrial) -> pd.DataFrame:
     """
-    Return the quantiles of LINES in ms for each second since the warm-up; infinite where they fall on a lost record.
+    Return median, p99 and maximum of latency in ms for each second since the warm-up; infinite if its record was lost.
     """
     tails = {start_s - trial.start_s: merged(parts) for start_s, parts in trial.seconds.items()}
     rows = [(at, *(tail.quantile(q) for q, *_ in LINES.values())) for at, tail in tails.items() if tail.n]

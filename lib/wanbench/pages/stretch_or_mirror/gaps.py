@@ -90,8 +90,9 @@ def named(acknowledged: pd.DataFrame, log: pd.DataFrame, reread_s: float) -> str
     """
     Return the name of an episode's gap (see the module), or "none".
 
-    acknowledged: The acknowledged records. log: Both logs. reread_s: Age of the oldest record that was read again, in
-        s.
+    acknowledged: The acknowledged records.
+    log: The records of both logs.
+    reread_s: Age of the oldest record that was read again, in s.
     """
     missing = acknowledged[~within(acknowledged, log, SECOND)]
     if missing.empty:

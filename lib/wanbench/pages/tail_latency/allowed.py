@@ -85,7 +85,7 @@ def allowed(trials: SystemTrials, tables: Mapping[str, pd.DataFrame], **at) -> A
     Compute the highest rate that the links allow each system, with other settings fixed by `at` (such as partitions=9).
 
     `tables` must have link_samples of all links; metrics are used if they exist. Raises MissingDataError: no link with
-    a rate was sampled, as on clusters outside the lab, or no system kept up in any trial.
+    a rate was sampled, as on clusters outside the lab, or no system handled the requested rate in any trial.
     """
     own = trials.matching(**at).query("counts")
     own = own.assign(from_s=own.start_s + own.warmup_s, until_s=own.start_s + own.warmup_s + own.duration_s)

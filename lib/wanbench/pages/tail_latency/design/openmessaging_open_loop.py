@@ -35,7 +35,7 @@ _RENAMED = {
 }
 """Maps names of settings in Java to those in librdkafka."""
 _BUFFERS = ("socket.receive.buffer.bytes", "socket.send.buffer.bytes")
-"""Buffers whose size Java's clients leave to the kernel with -1, librdkafka with 0."""
+"""Buffers whose size the kernel chooses if the setting is -1 in Java's clients, or 0 in librdkafka."""
 _FIELDS = {"acks": "acks", "linger.ms": "linger_ms", "batch.size": "batch_bytes", "compression.type": "compression"}
 _JAVA_DEFAULTS = {"acks": "all", "linger_ms": 0, "batch_bytes": 16_384, "compression": "none"}
 """Defaults of the Java producer up to Kafka 3.9; the benchmark uses Kafka 3.6."""
@@ -233,6 +233,8 @@ def driver_of(load: KafkaOpenLoop, bootstrap: str | None = None, **changes) -> D
     """
     if load.linger_ms != int(load.linger_ms):
         raise refusal("KafkaOpenLoop linger_ms", load.linger_ms, "a whole number, as Java's linger.ms")
+    if load.transaction_ms:
+        raise refusal("KafkaOpenLoop transaction_ms", load.transaction_ms, "None, as the benchmark has no transactions")
     producer = {
         "acks": load.acks,
         "linger.ms": str(int(load.linger_ms)),
