@@ -276,7 +276,8 @@ def contradicted(folder: Path) -> list[dict[str, str]]:
     Each has `page`, `says` (the source's sentence), `claimed` (its number), and `measured` (the rule of the verdict and
     what the re-run measured). `folder` has a folder of findings for each page.
     """
-    tables = [pd.read_csv(path, dtype="str", keep_default_na=False) for path in sorted(folder.glob("[!.]*/claims.csv"))]
+    found = sorted(folder.glob("[!.]*/claims.csv"))
+    tables = [pd.read_csv(path, dtype="str", keep_default_na=False).assign(page=path.parent.name) for path in found]
     rows = pd.concat(tables).to_dict("records") if tables else []
     return [
         {"page": row["page"], "says": row["The source says"], "claimed": row["Claimed"]}
