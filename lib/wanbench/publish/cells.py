@@ -132,12 +132,8 @@ EMPTY_BODY = re.compile(r"<tbody>\s*</tbody>")
 NUMBER_CELL = re.compile(r"<td>(-?[0-9][0-9,]*(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?|NaN)</td>")
 
 _cleaner = SanitizeHTML(tags=[*TEXT_TAGS.split(), *FORMULA_TAGS.split()], attributes=ATTRIBUTES)
-_text_cleaner = SanitizeHTML(
-    tags=[*_cleaner.tags, "h1", "img"],
-    attributes=ATTRIBUTES
-    | {f"h{level}": ["id"] for level in range(1, 7)}
-    | {"a": ["href", "tabindex", "aria-hidden"], "img": ["src", "alt", "width", "height"]},
-)
+_text_attributes = {"*": [*ATTRIBUTES["*"], "id", "tabindex", "aria-hidden"], "img": ["src", "alt", "width", "height"]}
+_text_cleaner = SanitizeHTML(tags=[*_cleaner.tags, "h1", "img"], attributes=ATTRIBUTES | _text_attributes)
 
 
 def clean(html: str) -> str:

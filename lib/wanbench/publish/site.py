@@ -222,16 +222,10 @@ class Site:
         """Write links to the previous and the next page into each page."""
         for before, one, after in zip([None, *shown], shown, [*shown[1:], None], strict=False):
             links = [(before, "prev", "← {}"), (after, "next", "{} →")]
-            template = '<a rel="{}" href="{}.html">{}</a>'
-            html = [
-                Markup(template).format(rel, page.name, text.format(page.title))  # nosec B704  # a literal
-                for page, rel, text in links
-                if page  # nosec B704
-            ]
-            path = self.folder / f"{one.name}.html"
-            before_it, nav, rest = path.read_text("utf-8").partition(
-                '<nav class="neighbours" aria-label="Other pages">'
-            )
+            template = Markup('<a rel="{}" href="{}.html">{}</a>')
+            html = [template.format(rel, page.name, text.format(page.title)) for page, rel, text in links if page]
+            path, mark = self.folder / f"{one.name}.html", '<nav class="neighbours" aria-label="Other pages">'
+            before_it, nav, rest = path.read_text("utf-8").partition(mark)
             linked = before_it + nav + "\n".join(html) + rest[rest.index("</nav>") :] if nav else before_it
             replace_file(path, linked.encode())
 
