@@ -43,7 +43,7 @@ def test_every_claim_is_tried_or_says_why_not():
         ("title", OWN, "2 of 12 rows reach the claimed ratio"),
         ("figure-1", OWN, "The row has 12.92."),
         ("p99-times", NOT, "777 / 67 = 11.60 as a ratio, 10.60 as an excess"),
-        ("t1-improvement", OWN, "like the column of improvements"),
+        ("t1-improvement", OWN, "as the source's column of improvements does"),
         ("t2-improvement", WITHIN, "it would state 10.6"),
         ("t3-times", UNKNOWN, "no numbers of figure 8"),
         ("range-low", NOT, "30 MB/s is egress alone"),

@@ -205,7 +205,7 @@ class Detection(Concurrent):
 
 
 TO_RESTORE_S = 1.0
-"""Time from the end of a slowness until leadership is restored: the command that ends the slowness takes less time."""
+"""Planned delay from the end of a slowness to the restoring of leadership; the command that ends it takes less."""
 
 
 def rolls(load: KafkaOpenLoop, kinds: Mapping[str, Mapping], *, calm_s: float, **trial) -> dict[str, KafkaTrial]:
@@ -253,8 +253,8 @@ def slowed(
     its leaders back `TO_RESTORE_S` after the slowness ends. Both trials have the kind as `system`.
 
     `kinds` maps each kind to the fields of its `BrokerAction`, and optionally to "take_out", a field of `Detection`
-    that only the trial with demotion uses. The first slowness starts at `first_s`; each lasts `slow_s` and is followed by
-    `calm_s` without slowness. `trial` has further fields of `KafkaTrial`.
+    that only the trial with demotion uses. The first slowness starts at `first_s`; each lasts `slow_s` and is followed
+    by `calm_s` without slowness. `trial` has further fields of `KafkaTrial`.
 
     Examples
     --------
