@@ -219,7 +219,7 @@ def test_moved_partitions_are_seen_phase_by_phase():
         2 / 3
     )
     assert "Emptying a broker took 6.00 s, with a p99 of 60.0 ms" in str(found)
-    with pytest.raises(MissingDataError, match="both of its moves"):
+    with pytest.raises(MissingDataError, match="completed both of its moves"):
         study.reassignment(study.trials(tables(trial("1", "moved", 30, actions=moves[:1], leads=leads))))
 
 
