@@ -57,6 +57,20 @@ def test_packets_leave_one_after_the_other_at_the_rate():
     assert slow.backlog_bytes(0.0) == pytest.approx(10 * size)
 
 
+def test_burst_credit_is_spent_at_the_higher_rate_then_earned_back():
+    size = HEADER_BYTES + MSS
+    bursting = link(0, rate_bps=8e6, burst_rate_bps=32e6, burst_bytes=300_000, queue_bytes=20 * size)
+    arrived = []
+    for at in np.arange(0, 1.0, size / 8e6):  # offered: 8 MB/s
+        arrived += bursting.accept(packet(bytes(MSS)), now=at)
+    by = [sum(bytes_ for due, _, bytes_, _ in arrived if low <= due < high) for low, high in ((0, 0.09), (0.2, 0.9))]
+    assert by == pytest.approx([4e6 * 0.09, 1e6 * 0.7], rel=0.02)  # credit lasts for 300 kB / (4 - 1 MB/s) = 0.1 s
+    total = sum(bytes_ for _, _, bytes_, _ in arrived)
+    assert total == pytest.approx(300_000 + 1e6 * 1.0, abs=25 * size)
+    [again] = bursting.accept(packet(bytes(MSS)), now=1.5)
+    assert again[0] - 1.5 == pytest.approx(size / 4e6)
+
+
 def test_every_segment_of_a_super_packet_pays_for_its_headers():
     fast = link(1, rate_bps=1e9)
     arriving = fast.accept(packet(bytes(MSS * 10)), now=0.0)

@@ -9,7 +9,7 @@ namespaces.
 import csv
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from wanbench.checks import check_flag, check_kind, check_number, refusal
@@ -39,6 +39,8 @@ _OPTIONAL_BOUNDS = {
     "codel_interval_ms": (1, 10_000),
     "repeat_s": (1e-3, 1e6),
     "mtu_bytes": (576, DEVICE_MTU_BYTES),
+    "burst_rate_bps": (1_000, 1e12),
+    "burst_bytes": (1, 1e15),
 }
 CODEL_INTERVAL_MS = 100.0  # the RFC's: about the longest usual RTT
 
@@ -115,6 +117,10 @@ class LinkSettings:
         even if the sender permits this.
     mtu_black_hole : bool or None
         Whether packets that are too big vanish without a message, as behind a firewall that drops ICMP.
+    burst_rate_bps, burst_bytes : float or None
+        Burst credit, as clouds give to small instances (a token bucket): the link sends at the higher rate
+        `burst_rate_bps` until it has carried `burst_bytes` more than at `rate_bps`, its baseline. Whatever it carries
+        less than its baseline it earns again. Each `LocalLab.set_link` fills the credit.
 
     Examples
     --------
@@ -139,6 +145,8 @@ class LinkSettings:
     repeat_s: float | None = None
     mtu_bytes: int | None = None
     mtu_black_hole: bool | None = None
+    burst_rate_bps: float | None = None
+    burst_bytes: float | None = None
 
     def __post_init__(self):
         for name, bounds in (_BOUNDS | _OPTIONAL_BOUNDS).items():
@@ -155,6 +163,11 @@ class LinkSettings:
                 f"jitter_ms is {self.jitter_ms}; allowed: at most half of delay_ms ({self.delay_ms}) and of the "
                 "schedule's delays, because a delay cannot be negative and its mean must stay."
             )
+        burst = self.burst_rate_bps, self.burst_bytes
+        served = self.schedule or self.queue_packets or self.codel_target_ms
+        if any(burst) and (None in burst or served or burst[0] < (self.rate_bps or math.inf)):
+            allowed = "both, a rate_bps of at most burst_rate_bps, and no schedule, queue_packets or codel_target_ms"
+            raise refusal("burst_rate_bps and burst_bytes", burst, allowed)
         loss = max((self.loss, *_given("loss", self.schedule)))
         if self.mean_loss_burst and loss > self.mean_loss_burst / (self.mean_loss_burst + 1):
             raise ParameterError(
@@ -218,7 +231,8 @@ def queue_in_bytes(settings: LinkSettings, back_delay_ms: float | None = None) -
     >>> queue_in_bytes(LinkSettings(delay_ms=50, rate_bps=80e6)), queue_in_bytes(LinkSettings(delay_ms=1, rate_bps=1e6))
     (1000000, 65536)
     """
-    rates = [rate for rate in (settings.rate_bps, *_given("rate_bps", settings.schedule)) if rate]
+    given = settings.rate_bps, settings.burst_rate_bps, *_given("rate_bps", settings.schedule)
+    rates = [rate for rate in given if rate]
     if not rates:
         return None
     if settings.queue_bytes is not None:
@@ -241,6 +255,6 @@ def gateway_queue_in_bytes(links: Mapping[tuple[str, str], LinkSettings], region
     for (source, target), settings in links.items():
         if source == region:
             back = links.get((target, source))
-            at_rate = replace(settings, rate_bps=rate_bps, queue_bytes=None, schedule=None, repeat_s=None)
+            at_rate = LinkSettings(settings.delay_ms, rate_bps=rate_bps)
             queues.append(queue_in_bytes(at_rate, back and back.delay_ms))
     return max(queues, default=None)

@@ -21,18 +21,36 @@ class Bottleneck:
     A rate limit and the drop-tail queue in front of it, of one link or shared by all links that leave a region.
 
     If `bytes_per_s` is None, there is no queue. `free_at` is the time at which all accepted bytes will have been sent,
-    in seconds by the same clock as `now`.
+    in seconds by the same clock as `now`. With burst credit (a token bucket), `bytes_per_s` is the burst's rate while
+    credit is left, and the baseline otherwise.
     """
 
     def __init__(self):
         self.bytes_per_s, self.queue_bytes, self.free_at = None, math.inf, 0.0
+        self._baseline = self._burst = self._most_credit = self._credit = self._paid_at = 0.0
 
-    def set(self, rate_bps: float | None, queue_bytes: int | None, now: float) -> None:
-        """Set the rate and the queue (None means no limit). Packets already in the queue leave at the new rate."""
-        backlog_bytes = self.backlog_bytes(now)
-        self.bytes_per_s = None if rate_bps is None else rate_bps / 8
+    def set(self, rate_bps: float | None, queue_bytes: int | None, now: float, burst_bps=None, burst_bytes=None):
+        """
+        Set the rate and the queue (None means no limit), and fill the credit. Packets already in the queue leave at the
+        new rate.
+        """
+        self._baseline, self._burst = (rate_bps or 0) / 8, (burst_bps or 0) / 8
+        self._most_credit, self._credit, self._paid_at = burst_bytes or 0, burst_bytes or 0, now
         self.queue_bytes = math.inf if queue_bytes is None else queue_bytes
-        self.free_at = now + backlog_bytes / self.bytes_per_s if self.bytes_per_s else now
+        self._change_rate((self._burst or self._baseline) or None, now)
+
+    def _change_rate(self, bytes_per_s: float | None, now: float) -> None:
+        backlog_bytes, self.bytes_per_s = self.backlog_bytes(now), bytes_per_s
+        self.free_at = now + backlog_bytes / bytes_per_s if bytes_per_s else now
+
+    def pay(self, size: int, now: float) -> None:
+        """Subtract accepted bytes from the credit, which grows at the baseline, and set the rate that it allows."""
+        if self._burst:
+            earned = (now - self._paid_at) * self._baseline
+            self._credit, self._paid_at = min(self._most_credit, self._credit + earned) - size, now
+            rate = self._burst if self._credit > 0 else self._baseline
+            if rate != self.bytes_per_s:
+                self._change_rate(rate, now)
 
     def backlog_bytes(self, now: float) -> float:
         """Return the number of queued bytes, including the packet in transmission."""
@@ -181,9 +199,11 @@ class Link:
         ecn: bool | None = None,
         mtu_bytes: int | None = None,
         mtu_black_hole: bool | None = None,
+        burst_rate_bps: float | None = None,
+        burst_bytes: float | None = None,
     ) -> list:
         self._mtu_bytes, self._answers = mtu_bytes or DEVICE_MTU_BYTES, not mtu_black_hole
-        self._own_bottleneck.set(rate_bps, queue_bytes, now)
+        self._own_bottleneck.set(rate_bps, queue_bytes, now, burst_rate_bps, burst_bytes)
         self._delay_s, self._jitter_s = delay_ms / 1000, jitter_ms / 1000
         self._correlation_s = jitter_correlation_s
         if (loss or jitter_ms) and self._random is None:
@@ -253,6 +273,7 @@ class Link:
         bottleneck = self._bottleneck
         if self._queue is not None and bottleneck is self._own_bottleneck:
             return self._enqueue(Waiting(packet, now, segments, header_bytes, segment_bytes, size, segments))
+        bottleneck.pay(0, now)
         rate, leaves_at, fits, most = bottleneck.bytes_per_s, now, segments, segments
         full_bytes = header_bytes + segment_bytes
         if rate:
@@ -286,6 +307,7 @@ class Link:
                 arriving.append((self._due(leaves_at), count, bytes_here, part))
             position += count
         bottleneck.free_at = leaves_at
+        bottleneck.pay(size if fits == segments else fits * full_bytes, now)
         return arriving
 
     def _enqueue(self, packet):
