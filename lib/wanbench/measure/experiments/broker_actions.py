@@ -43,7 +43,7 @@ class BrokerAction:
         leads every partition that it replicates. "rebalance": all brokers lead equally many partitions of each topic.
 
         "reassign" moves data, except that of Kafka's internal topics: Kafka's own tool moves all replicas away from the
-        broker or, if none is given, spreads them so that all brokers hold and lead equally many partitions. A
+        broker or, if none is given, spreads them so that all brokers hold equally many, and lead about equally many. A
         partition with a replica on every broker cannot move.
     node_id : int or None
         The broker; None with "rebalance", with a "restore" of all brokers, with a "reassign" that spreads, and in a

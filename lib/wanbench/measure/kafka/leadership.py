@@ -86,7 +86,7 @@ def balanced(view: Sequence[dict]) -> Order:
 
 def spread(view: Sequence[dict], nodes: Sequence[int]) -> Order:
     """
-    Return replica orders with which the brokers `nodes` hold and lead equally many partitions, and others none.
+    Return replica orders with which the brokers `nodes` hold equally many partitions, led as `balanced` chooses.
 
     A replica stays where it is, unless its broker is not one of `nodes` or holds at least two more than another. A
     partition with more replicas than there are `nodes` is left out.
