@@ -1,5 +1,7 @@
 """The errors that wanbench raises on purpose."""
 
+from typing import Any
+
 
 class WanbenchError(Exception):
     """Base class of all errors raised on purpose."""
@@ -52,7 +54,7 @@ class CommandError(LabError):
     output so far and the status -9. `completed` is None if the output is not known.
     """
 
-    completed = None
+    completed: Any = None
 
 
 class ClusterError(LabError):

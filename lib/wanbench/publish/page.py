@@ -150,7 +150,7 @@ def write_claims_page(audit: Audit, path: Path) -> Path:
 def write_alone(template: str, path: Path, **shown) -> Path:
     """Write a page outside any site, with the style inside, and return its path."""
     # A file of this package.
-    style = Markup(files(__package__).joinpath("assets/site.css").read_text("utf-8"))  # nosec B704
+    style = Markup(files("wanbench.publish").joinpath("assets/site.css").read_text("utf-8"))  # nosec B704
     html = templates().get_template(template).render(style=style, version=__version__, **shown)
     replace_file(path, html.encode())
     return path

@@ -17,6 +17,7 @@ from dataclasses import replace
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import kaleido
 import plotly
@@ -108,7 +109,8 @@ class Renderer:
 
     def __init__(self, kept: Path | None = None):
         self.kept, self._kaleido = kept, None
-        self._loop = self._thread = None  # a thread, as the browser sends messages between figures, too
+        self._loop: Any = None
+        self._thread: Any = None  # a thread, as the browser sends messages between figures, too
 
     def __enter__(self):
         return self

@@ -36,7 +36,7 @@ class Run:
     counts, its "at_utc", "sha256" and "bytes", and the path, sha256 and bytes of the "counts".
     """
 
-    def __init__(self, folder: Path, manifest: dict | None, lines: journal.Lines):
+    def __init__(self, folder: Path, manifest, lines: journal.Lines):
         self.folder, self.manifest, self.torn = folder, manifest, lines.torn
         self._events = lines.events
         self._attempts = tuple(attempts_of(folder, lines.events))

@@ -89,9 +89,9 @@ class Load(Experiment, Protocol):
     topics: int
     partitions: int
     replication: int
-    topic_settings: Mapping[str, object]
-    producer_settings: Mapping[str, object]
-    consumer_settings: Mapping[str, object]
+    topic_settings: Mapping[str, object] | tuple
+    producer_settings: Mapping[str, object] | tuple
+    consumer_settings: Mapping[str, object] | tuple
 
     def run_on(
         self, producers: Hosts, consumers: Hosts, folder: Path, stem: str, *, when_sending: WhenSending = None
@@ -125,7 +125,7 @@ class ClientLoad:
         cluster = cluster_of(*producers, *consumers)
         return self.session(cluster, producers, consumers, folder, stem, when_sending).run()
 
-    def session(self, *where):
+    def session(self, *where) -> Any:
         """Return the session that runs this load. The arguments are passed on to `ClientSession`."""
         raise NotImplementedError
 
@@ -150,20 +150,20 @@ def one_of(default: Any, allowed: Collection) -> Any:
     return field(default=default, metadata={"allowed": allowed})
 
 
-def check_declared(settings: object) -> None:
+def check_declared(settings: Any) -> None:
     """
     Check all fields declared by `bounded` or `one_of`, and all bool fields; fields declared as int must be whole
     numbers.
     """
     for item in fields(settings):
-        value, is_optional = getattr(settings, item.name), "None" in item.type
-        label = f"{type(settings).__name__} {item.name}"
+        value, kind = getattr(settings, item.name), str(item.type)
+        label, is_optional = f"{type(settings).__name__} {item.name}", "None" in kind
         if "limits" in item.metadata:
             optional = (item.name,) if is_optional else ()
-            check_fields(settings, (item.name, *item.metadata["limits"]), whole="int" in item.type, optional=optional)
+            check_fields(settings, (item.name, *item.metadata["limits"]), whole="int" in kind, optional=optional)
         elif "allowed" in item.metadata:
             check_choice(label, value, item.metadata["allowed"], optional=is_optional)
-        elif item.type.startswith("bool"):
+        elif kind.startswith("bool"):
             check_flag(label, value, optional=is_optional)
 
 
@@ -211,7 +211,7 @@ def reaching(host: Host, cluster: str | None) -> Host:
     return host.clusters[cluster].seen_from(host)
 
 
-def about(done: Completed) -> dict[str, object]:
+def about(done: Completed) -> dict[str, Any]:
     """Return the fields of a finished command that `write_raw` stores alongside a file."""
     return {name: getattr(done, name) for name in ("command", "returncode", "started_at_utc", "ended_at_utc")}
 

@@ -223,8 +223,8 @@ class KafkaFault:
     partitions: int = bounded(9, 1, 1_000)
     replication: int = bounded(3, 1, 9)
     acks: str = one_of("all", ACKS)
-    topic_settings: Mapping[str, object] = ()
-    client_settings: Mapping[str, object] = ()
+    topic_settings: Mapping[str, object] | tuple = ()
+    client_settings: Mapping[str, object] | tuple = ()
     broker_settings: Mapping[str, object] | None = None
     watch_interval_s: float = bounded(0.25, 0.25, 60)
     drain_s: float = bounded(15.0, 0, 600)

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
+from wanbench.checks import LATER
 from wanbench.errors import LabError, ParameterError
 from wanbench.measure.kafka.base import AnswerError
 from wanbench.measure.kafka.cluster import Cluster
@@ -56,7 +57,9 @@ class FaultSession(Session):
         self._incomplete: list[str] = []
         self._sampled: list[RawFile] = []
         self._logs: dict[int, Program] = {}
-        self._done_damage = self._fault = self._health = None
+        self._fault = LATER
+        self._health: Health = LATER
+        self._done_damage: dict | None = None
 
     def _measure(self) -> None:
         with ExitStack() as stack:
@@ -117,11 +120,11 @@ class FaultSession(Session):
         for number, hosts in enumerate(self._hosts):
             self._produce(number, hosts[0])
 
-    def _consume(self, number: int, host: Host, **other: object) -> Program:
+    def _consume(self, number: int, host: Host, **other) -> Program:
         own = {"group": self._topic, "number": number, "ended_file": f"{self._stop_file(host)}.ended"}
         return self._client("consumer", fault_consumer, host, **own | other)
 
-    def _produce(self, number: int, host: Host, **other: object) -> Program:
+    def _produce(self, number: int, host: Host, **other) -> Program:
         settings = self.settings
         own = {
             "number": number, "partitions": settings.partitions, "acks": settings.acks,
@@ -130,7 +133,7 @@ class FaultSession(Session):
         }  # fmt: skip
         return self._client("producer", fault_producer, host, **own | other)
 
-    def _client(self, role: str, program, host: Host, **options: object) -> Program:
+    def _client(self, role: str, program, host: Host, **options) -> Program:
         own = {"topic": self._topic, "settings": json.dumps(self._client_settings())}
         started = host.start(client_command(host, program, **own | options))
         self._clients.append(Program(role, options["number"], host, started))

@@ -94,7 +94,7 @@ class KafkaLoad(ClientLoad):
     partitions: int = bounded(3, 1, 10_000)
     replication: int = bounded(1, 1, 9)
     placement: tuple[tuple[int, ...], ...] | None = None
-    topic_settings: Mapping[str, object] = ()
+    topic_settings: Mapping[str, object] | tuple = ()
     timestamps: str = one_of("LogAppendTime", TIMESTAMPS)
     producers: int = bounded(1, 1, 100)
     consumer_groups: int = bounded(1, 0, 100)
@@ -121,8 +121,8 @@ class KafkaLoad(ClientLoad):
     drain: bool = True
     heap_mb: int = bounded(256, 64, 2**20)
     jvm: tuple[str, ...] = ()
-    producer_settings: Mapping[str, object] = ()
-    consumer_settings: Mapping[str, object] = ()
+    producer_settings: Mapping[str, object] | tuple = ()
+    consumer_settings: Mapping[str, object] | tuple = ()
     client_rack: str | None = None
     most_bytes: float = bounded(20e9, 1, 2**50)
     start_timeout_s: float = bounded(60.0, 1, 3600)

@@ -74,8 +74,7 @@ class LoadSession(ClientSession):
 
         def start(host: Host, main_class: str, what: str, arguments: Callable, **options) -> Tool:
             options |= {"bootstrap": cluster.bootstrap, "client_file": cluster.client_file(host)}
-            arguments = arguments(load, **options)
-            command = cluster.java(host, main_class, *arguments, heap_mb=load.heap_mb, jvm=load.jvm)
+            command = cluster.java(host, main_class, *arguments(load, **options), heap_mb=load.heap_mb, jvm=load.jvm)
             return Tool(host, recorder[host.name], command, self.stem, what)
 
         for number, host in enumerate(self.producer_hosts):
@@ -147,7 +146,7 @@ class LoadSession(ClientSession):
 
     def _examine(self, tool: Tool) -> None:
         """Raise CommandError if a tool that has ended failed or ended too early."""
-        done, load = tool.done, self.settings
+        done, load = tool.so_far(), self.settings
         if done.returncode:
             raise self._cause(ended_with(str(tool), done))
         if tool in self.producers:

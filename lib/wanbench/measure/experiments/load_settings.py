@@ -37,7 +37,7 @@ _OWNED: dict[str, dict[str, str | None]] = {
 _SETTING_NAME = re.compile(r"[a-z][a-z0-9.-]*")
 
 
-def check_clients(load: object, **owned: Mapping[str, str | None]) -> None:
+def check_clients(load, **owned: Mapping[str, str | None]) -> None:
     """
     Check the settings that all loads by clients share, and store Kafka's settings as pairs.
 
@@ -55,7 +55,7 @@ def check_clients(load: object, **owned: Mapping[str, str | None]) -> None:
         )
 
 
-def check_sent_bytes(load: object, sent_bytes: int) -> None:
+def check_sent_bytes(load, sent_bytes: int) -> None:
     """Raise ParameterError if a load sends more than its `most_bytes`."""
     if sent_bytes > load.most_bytes:
         raise ParameterError(

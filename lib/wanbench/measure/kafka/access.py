@@ -211,7 +211,7 @@ class Access:
             settings |= {
                 f"{name.removesuffix('location')}type": "PEM" for name in settings if name.endswith("location")
             }
-        if self.mechanism:
+        if self.mechanism and self.user and self.password:
             password = self.password.reveal()
             settings[mechanism] = self.mechanism
             if client == "java":
@@ -243,7 +243,7 @@ class ClientFiles:
 
     def __init__(self, bootstrap: str, access: Access, settings: Mapping[str, object] | None = None):
         self.bootstrap, self.access, self.settings = bootstrap, access, dict(settings or {})
-        self._paths: dict[tuple, str | None] = {}
+        self._paths: dict = {}
         self._hosts: dict[str, Host] = {}
         self._name = f"kafka-client-{uuid.uuid4().hex[:8]}"
         self._lock = threading.Lock()

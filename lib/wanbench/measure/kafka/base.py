@@ -2,7 +2,7 @@
 
 import copy
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 
@@ -13,7 +13,7 @@ from wanbench.measure.labs.programs import module_command
 
 from . import leadership
 from .access import ClientFiles, refuse_secrets
-from .java_commands import checked_flags, checked_heap, java_command
+from .java_commands import Jars, checked_flags, checked_heap, java_command
 
 # Names of functions in `wanbench.measure.kafka.programs.admin`, which runs on hosts only.
 VERBS = ("cluster", "topics", "create_topic", "delete_topic", "elect", "lead", "settings", "log_ends", "delete_records")
@@ -36,7 +36,7 @@ class AnswerError(ClusterError):
         return AnswerError, (str(self), self.kind)
 
 
-def ask(host: Host, files: ClientFiles, verb: str, *, timeout_s: float = TIMEOUT_S, **arguments: object):
+def ask(host: Host, files: ClientFiles, verb: str, *, timeout_s: float = TIMEOUT_S, **arguments):
     """
     Run an administrative request as a process on a host; return its answer, in JSON types.
 
@@ -120,6 +120,9 @@ class BaseCluster:
     """
 
     lab: Lab
+    _open_jars: Callable[[], Jars]
+    _open_clients: Callable[[], ClientFiles]
+    _running_host: Callable[[], Host]
     name: str | None = None
     """The cluster's name in `host.clusters`; None if it is `host.cluster`, the lab's only one."""
 
@@ -158,7 +161,7 @@ class BaseCluster:
         name: str,
         partitions: int = 1,
         replication: int = 1,
-        settings: Mapping[str, object] | None = None,
+        settings: Mapping | None = None,
         placement: Sequence[Sequence[int]] | None = None,
     ) -> dict:
         """
@@ -180,11 +183,11 @@ class BaseCluster:
         """Delete a topic; raise ClusterError if it does not exist."""
         self.ask(self._running_host(), "delete_topic", name=name)
 
-    def ask(self, host: Host, verb: str, **arguments: object):
+    def ask(self, host: Host, verb: str, **arguments):
         """Send an administrative request from a host: see `wanbench.measure.kafka.base.ask`."""
         return ask(host, self._open_clients(), verb, **arguments)
 
-    def watching(self, host: Host, duration_s: float, **arguments: object) -> AbstractContextManager[Process]:
+    def watching(self, host: Host, duration_s: float, **arguments) -> AbstractContextManager[Process]:
         """
         Watch topics, leaders, in-sync replicas and groups from a host: see `wanbench.measure.kafka.base.watching`.
         """

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from wanbench.checks import LATER
 from wanbench.errors import ClusterError, ParameterError
 from wanbench.measure.labs.base import Host, Lab
 from wanbench.runs import RawFile, write_raw
@@ -100,7 +101,7 @@ class ExternalCluster(BaseCluster):
         certificate_file: str | Path | None = None,
         key_file: str | Path | None = None,
         key_password_from: str | None = None,
-        settings: Mapping[str, object] | None = None,
+        settings: Mapping | None = None,
         name: str | None = None,
     ):
         if (certificate_file is None) != (key_file is None) or (key_password_from and key_file is None):
@@ -119,7 +120,9 @@ class ExternalCluster(BaseCluster):
         secrets_by = "password_from, authority_file, certificate_file and key_file"
         self.settings = checked_settings(refuse_secrets(settings or {}, secrets_by), CLIENT_OWNED)
         self.brokers: tuple[Broker, ...] = ()
-        self._jars, self._clients, self._description, self._checked_s = None, None, {}, 0.0
+        self._jars: Jars = LATER
+        self._clients: ClientFiles = LATER
+        self._description, self._checked_s = {}, 0.0
 
     def __enter__(self):
         if self._clients is not None:
@@ -139,7 +142,7 @@ class ExternalCluster(BaseCluster):
         return self
 
     def __exit__(self, *exception) -> None:
-        clients, self._clients, self._jars = self._clients, None, None
+        clients, self._clients, self._jars = self._clients, LATER, LATER
         self._withdraw()
         if clients is not None:
             clients.remove()
@@ -237,7 +240,7 @@ def checked_addresses(text: object) -> str:
     return ",".join(parts)
 
 
-def external_clusters(lab: Lab, given: Mapping[str, Mapping[str, object]]) -> dict[str, ExternalCluster]:
+def external_clusters(lab: Lab, given: Mapping[str, Mapping]) -> dict[str, ExternalCluster]:
     """
     Create external clusters, without entering them; `given` maps the name of each to parameters of `ExternalCluster`.
 

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from wanbench.checks import LATER
 from wanbench.errors import ClusterError, CommandError, LabError
 from wanbench.measure.labs.base import Completed, Process
 from wanbench.runs import RawFile, write_raw
@@ -109,7 +110,7 @@ class Node:
         self.is_up, self.starts = False, 0
         self.jars, self._heap_mb, self._flags = jars, heap_mb, tuple(flags)
         self._metrics, self._pauses = metrics and placement.is_broker, pauses
-        self._process: Process | None = None
+        self._process: Process = LATER
         self._has_folder = False
 
     @property

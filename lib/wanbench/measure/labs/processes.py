@@ -36,12 +36,19 @@ class PolledProcess(Process):
     """
 
     longest_pause_s = 0.02
+    ask_to_end: Callable[[], None]
+    kill: Callable[[], Completed]
+    _has_ended: Callable[[float], bool]
+    _complete: Callable[[], Completed]
+    _read_at: Callable[[int], bytes]
+    _so_far: Callable[[], Completed]
 
     def __init__(self, command: Sequence[str]):
         if isinstance(command, str) or not command or not all(isinstance(word, str) for word in command):
             raise ParameterError(f"command is {command!r}; allowed: a list of arguments, the program first.")
         self.command = tuple(command)
-        self._lock, self._completed = threading.Lock(), None
+        self._lock = threading.Lock()
+        self._completed: Completed | None = None
 
     def printed(self, start: int = 0) -> bytes:
         return read_all(self._read_at, start)
@@ -95,7 +102,7 @@ class EnteredProcess(PolledProcess):
         self._stdout, self._stderr = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
         self._started_at_utc = _now()
         try:
-            files = {"stdin": subprocess.DEVNULL, "stdout": self._stdout, "stderr": self._stderr}
+            files: dict = {"stdin": subprocess.DEVNULL, "stdout": self._stdout, "stderr": self._stderr}
             self._front = subprocess.Popen([*entering, *self.command], **files, start_new_session=True)
         except OSError as error:
             raise LabError(f"{entering[0]} cannot be started: {error}") from None

@@ -21,6 +21,7 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from wanbench.errors import LabError
 
@@ -41,7 +42,8 @@ class Supervisor:
     """The methods that answer a lab's requests; the parameters of a method are the members of the request."""
 
     def __init__(self):
-        self.relay = self.folder = None
+        self.relay: Any = None
+        self.folder: str | None = None
         self._namespaces = []
 
     def hello(self):

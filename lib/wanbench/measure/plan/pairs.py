@@ -10,7 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from wanbench.checks import check_number, refusal
+from wanbench.checks import LATER, check_number, refusal
 from wanbench.errors import ParameterError
 from wanbench.regions import catalogue
 from wanbench.regions import distance_km as between_km
@@ -133,6 +133,7 @@ def expected_rtts(pairs: Sequence[Pair], rtt_ms: Mapping[Pair, float]) -> dict[P
 
 
 def _candidates(pairs, regions):
+    allowed = []
     if regions is not None:
         regions = [regions] if isinstance(regions, str) else list(regions)
         allowed = sorted({check_region(name) for name in regions})
@@ -271,7 +272,8 @@ def _coloured(pairs, fewest, chance):
 
     Repeat this in up to `_TRIES` other orders until there are only `fewest` rounds; return the fewest rounds found.
     """
-    order, best = list(pairs), None
+    order: list = list(pairs)
+    best: list = LATER
     for _ in range(_TRIES):
         found = list(_greedy(order))
         best = found if best is None or len(found) < len(best) else best

@@ -108,7 +108,7 @@ def moved(function: Callable[[dict], float], inputs: Mapping[str, Input]) -> dic
     """Return, for each input with a range, the values of a function with this input at the low and at the high end."""
     values = {name: one.value for name, one in inputs.items()}
     return {
-        name: tuple(float(function(values | {name: end})) for end in (one.low, one.high))
+        name: (float(function(values | {name: one.low})), float(function(values | {name: one.high})))
         for name, one in inputs.items()
         if one.has_range
     }
@@ -134,7 +134,7 @@ def estimate(
     n, level, basis = len(inputs), 0.95, f"{len(inputs)} inputs, none measured"
     if fewest:
         n, level, basis = fewest.n, fewest.level, fewest.basis
-    about = {"basis": basis, "level": level, "others": (Interval(WORST, *extremes(function, inputs)),)}
+    about: dict = {"basis": basis, "level": level, "others": (Interval(WORST, *extremes(function, inputs)),)}
     about["warnings"] = tuple(f"no interval: {name} was measured without one" for name in lacking)
     return Estimate(quantity, claim, value, low, high, unit, n, METHOD, ASSUMPTION, **about)
 
@@ -323,7 +323,8 @@ def cluster_cost(deployment: Deployment) -> ClusterCost:
     [3.796, 104.4, 108.196]
     """
     inputs = check_kind("deployment", deployment, Deployment).inputs
-    by, ratio = {}, None
+    by: dict = {}
+    ratio = None
     for per, part in product(PER, PARTS):
         names = {"quantity": f"{part} cost per {per}", "claim": f"The {part} cost per {per} is {{}}", "unit": "USD"}
         by[part, per] = estimate(partial(Deployment.usd, part=part, per=per), inputs, **names)

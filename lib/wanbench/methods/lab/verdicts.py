@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import isnan, nan
 from textwrap import wrap
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -223,7 +224,7 @@ def matching(frame: pd.DataFrame, key: tuple[str, str, str]) -> pd.DataFrame:
     return frame[(frame[LINK_KEY] == list(key)).all(axis=1)]
 
 
-def link_of(links: pd.DataFrame, key: tuple[str, str, str]):
+def link_of(links: pd.DataFrame, key: tuple[str, str, str]) -> Any:
     """Return the link of one run and direction, or None; ParameterError if there are several."""
     rows = matching(check_columns("links", links, LINK_KEY), key)
     if len(rows) > 1:
@@ -232,7 +233,7 @@ def link_of(links: pd.DataFrame, key: tuple[str, str, str]):
     return next(rows.itertuples(index=False), None)
 
 
-def link_both_ways(links: pd.DataFrame, key: tuple[str, str, str]):
+def link_both_ways(links: pd.DataFrame, key: tuple[str, str, str]) -> Any:
     """Return the links of a run in both directions (`key`: run, start, end), or None if one is missing."""
     run_id, start, end = key
     pair = [link_of(links, way) for way in (key, (run_id, end, start))]

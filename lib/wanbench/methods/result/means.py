@@ -191,7 +191,7 @@ def median_of(values: Sequence[float], censored: Sequence[bool] = (), *, level: 
     if n > 1 and (values > 0).all() and np.isfinite(values).all() and not open_end.any():
         half, middle = half_width(np.log(values), 0.95), np.log(values).mean()
         others = (Interval(f"{LOG_T}, 95 %, for the geometric mean", *np.exp([middle - half, middle + half])),)
-    measured = {"estimate": estimate, "low": low, "high": high, "n": n, "at_least": at_least, "level": level}
+    measured: dict = {"estimate": estimate, "low": low, "high": high, "n": n, "at_least": at_least, "level": level}
     method = f"median; interval from {MEDIAN}; with fewer than six episodes, from the smallest to the largest value"
     how = {"basis": count(n, "episode"), "method": method, "assumption": ALIKE, "warnings": tuple(notes)}
     return Median(**measured, **how, others=others, **{"unit": "s"} | about)
@@ -217,7 +217,7 @@ def share_of(hits: int, n: int, *, level: float = 0.95, unit_name: str = "episod
     check_number("n", n, 0, whole=True)
     check_number("hits", hits, 0, n, whole=True)
     low, high = (0.0, upper_bound(n, level)) if not hits else exact_binomial(hits, n, level)
-    words = {
+    words: dict = {
         "basis": f"{hits:,} of {count(n, unit_name)}",
         "method": "Clopper & Pearson 1934" if hits else "one-sided exact bound, about 3/n",
         "assumption": f"{unit_name.capitalize()}s are independent",
@@ -235,5 +235,5 @@ def mean_of(values, level: float, *, unit_name: str = "trial", **about) -> Estim
     """
     values = np.asarray(values, dtype=float)
     mean, half = float(values.mean()), half_width(values, level)
-    words = {"basis": count(len(values), unit_name)}
+    words: dict = {"basis": count(len(values), unit_name)}
     return Estimate(estimate=mean, low=mean - half, high=mean + half, n=len(values), level=level, **words | about)

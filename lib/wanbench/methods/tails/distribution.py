@@ -305,7 +305,7 @@ class Tail:
         claim = f"{order.name(q)[1:]} % of the records of {self.name} took at most {{}}"
         numbers = (value if isfinite(value) else nan, low, high)
         how = (EFFECTIVE.format(kind) if kind else METHOD, ASSUMPTIONS[kind], _basis(self, q, kind, effective_n))
-        about = {"level": level}
+        about: dict = {"level": level}
         about["naive"] = Interval(NAIVE, *self.independent_interval(q, level)) if kind else Interval(NAIVE)
         about["warnings"] = (*self._interval_cautions(q, level, effective_n, high), *self.cautions)
         about["standard_error"] = width / (2 * stats.norm.ppf((1 + level) / 2)) if isfinite(width) else nan

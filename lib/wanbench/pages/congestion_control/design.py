@@ -87,7 +87,8 @@ def transfers(
     counts = {"blocks": blocks, "at_once": at_once, "number of algorithms": len(algorithms)}
     for name, value in counts.items():
         check_number(name, value, 1, whole=True)
-    ways, about = list(links)[::2], {"duration_s": duration_s, "omit_s": omit_s, "interval_s": omit_s or 1}
+    ways = list(links)[::2]
+    about: dict = {"duration_s": duration_s, "omit_s": omit_s, "interval_s": omit_s or 1}
     rng, rounds, number = np.random.default_rng(seed), [], itertools.count(1)
     for block in range(1, blocks + 1):
         orders = {pair: shuffled(list(algorithms), rng) for pair in ways}

@@ -102,7 +102,7 @@ class Predictor:
         index = {name: k for k, name in enumerate(self.sample.regions)}
         indices = [index.get(name, -1) for name in ends]
         situation = ("none", "one", "both")[sum(k >= 0 for k in indices)]
-        new = prediction_fits.NewPairs(*np.array(indices)[:, None], np.array([distance]))
+        new = prediction_fits.NewPairs(np.array(indices[:1]), np.array(indices[1:]), np.array([distance]))
         notes = self.sample.warnings()
         for name, k in zip(ends, indices, strict=True):
             if k >= 0 and (n := int(self.fits.rtt.observed.measured[k])) < FEW_PAIRS:

@@ -17,6 +17,7 @@ from math import inf
 
 import numpy as np
 
+from wanbench.checks import LATER
 from wanbench.methods.distance.straight_lines import THOUSAND_KM
 from wanbench.methods.regions.pairs import Sample
 from wanbench.methods.tcp import knee
@@ -221,9 +222,9 @@ class Fits:
     """
 
     rtt: Model
-    throughput: Model | None = None
+    throughput: Model = LATER
     window: knee.Knee | None = None
-    on_throughput: np.ndarray | None = None
+    on_throughput: np.ndarray = LATER
 
     @property
     def base(self) -> str:
@@ -258,7 +259,7 @@ class Fits:
     def deviations(self, quantity: str, situation: str) -> np.ndarray:
         """Return measured less predicted for each left-out value, in ms or as a natural logarithm."""
         model = self.rtt if quantity == "rtt_ms" else self.throughput
-        none = NewPairs(*(np.empty(0, dtype=int),) * 2, np.empty(0))
+        none = NewPairs(np.empty(0, dtype=int), np.empty(0, dtype=int), np.empty(0))
         return self._deviations(quantity, situation, model, none)[0]
 
     def _deviations(self, quantity, situation, model: Model, new: NewPairs):

@@ -124,7 +124,7 @@ def marks(runs: pd.DataFrame, transfers: pd.DataFrame, links: pd.DataFrame) -> V
     return Verdicts.of(rows)
 
 
-def schedule(probes: pd.DataFrame, runs: pd.DataFrame, links: Mapping[tuple[str, str], object]) -> Verdicts:
+def schedule(probes: pd.DataFrame, runs: pd.DataFrame, links: Mapping) -> Verdicts:
     """
     Judge delay, loss and rate of links that change, from 150 ms after each step of their schedules to 10 ms
     before the next.

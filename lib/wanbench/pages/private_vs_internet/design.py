@@ -49,7 +49,7 @@ class Path:
         >>> Path("private", 62.5, 0.7).link(2e8).jitter_ms.__round__(2)
         0.49
         """
-        jitter = {"jitter_ms": self.rtt_sd_ms / sqrt(2), "jitter_correlation_s": self.correlation_s}
+        jitter: dict = {"jitter_ms": self.rtt_sd_ms / sqrt(2), "jitter_correlation_s": self.correlation_s}
         return LinkSettings(self.rtt_ms / 2, rate_bps=rate_bps, **jitter)
 
 
@@ -163,7 +163,7 @@ def _trial(load, link, background_share, alongside):
     lasts_s = ceil(load.warmup_s + load.duration_s + OVERLAP_S)
     background = None
     if background_share:
-        sizes = {"block_bytes": 1400, "window_bytes": BACKGROUND_WINDOW_BYTES}
+        sizes: dict = {"block_bytes": 1400, "window_bytes": BACKGROUND_WINDOW_BYTES}
         background = Iperf3(duration_s=lasts_s, udp=True, rate_bps=background_share * link.rate_bps, omit_s=0, **sizes)
     ping = Ping(count=round(lasts_s / PING_INTERVAL_S), interval_s=PING_INTERVAL_S)
     return KafkaTrial(load, link=link, background=background, ping=ping, alongside=alongside)

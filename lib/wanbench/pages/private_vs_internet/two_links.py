@@ -339,7 +339,7 @@ def _draw_ratios(figure: go.Figure, rows: list[tuple]) -> None:
     right = {"row": 1, "col": 2}
     for k, (name, estimate, low, high) in enumerate(rows):
         shade, symbol = (theme.LIGHT, "circle-open") if name == SECONDS else (theme.FIT, "circle")
-        style = {"marker": {"size": 11, "color": shade, "symbol": symbol}, "showlegend": False} | right
+        style: dict = {"marker": {"size": 11, "color": shade, "symbol": symbol}, "showlegend": False} | right
         text = [quantity(estimate, "times", low, high)]
         primitives.interval_points(figure, [k], [estimate], [low], [high], text=text, **style)
     primitives.label_rows(figure, [row[0] for row in rows], **right)

@@ -66,7 +66,7 @@ def evidence(
     other_clients : pair of str, optional
         Names of two rolls that differ only in the settings of their clients.
     """
-    made: dict[str, Estimate] = {}
+    made: dict = {}
     if restarted is not None:
         made |= _of_restarts(restarted.rows[restarted.rows.setting == roll])
         made["roll_clients"] = _of_clients(restarted.rows, other_clients) if other_clients else None
@@ -111,8 +111,8 @@ def _of_restarts(rows: pd.DataFrame) -> dict[str, Estimate | None]:
     forced = rows.leaders_moved.dropna().astype(float) > 0
     beyond, slowest = "p99 above the undisturbed limit", "slowest record of all controlled restarts"
     claim = "p99 exceeded the undisturbed limit in {} of the controlled restarts"
-    about = {"quantity": f"controlled restarts with {beyond}", "claim": claim, "unit_name": "restart"}
-    most = {
+    about: dict = {"quantity": f"controlled restarts with {beyond}", "claim": claim, "unit_name": "restart"}
+    most: dict = {
         "method": "maximum, which is a lower bound of what restarts can cause",
         "assumption": "none, as it was observed",
     }
@@ -131,7 +131,7 @@ def _of_slowness(rows: pd.DataFrame) -> dict[str, Estimate | None]:
     arm = rows[rows.demotes & (rows.late_demoted[rows.demotes].mean() >= MIN_DEMOTED)]
     moved, slowed = without.led_late < without.led_before, "p99 while a processor or links are slowed"
     until = "rom the start of a slowness until p99 was within the undisturbed limit again"
-    about = {"unit": "min", "quantity": f"f{until}", "claim": f"F{until}, with demotion, it took {{}}"}
+    about: dict = {"unit": "min", "quantity": f"f{until}", "claim": f"F{until}, with demotion, it took {{}}"}
     return {
         "degraded": _of_trials(without, "early_ms", "before_ms", slowed),
         "degraded_fenced": _share(moved, "episodes of slowness in which Kafka itself moved the broker's leaders"),

@@ -64,7 +64,7 @@ class RegionLosses(OverEpisodes):
     def losing(self, setting: str) -> Estimate:
         """Estimate the share of episodes in which acknowledged records were missing."""
         own = self.rows[self.rows.setting == setting]
-        about = {"quantity": f"episodes with missing records, {setting}"}
+        about: dict = {"quantity": f"episodes with missing records, {setting}"}
         about["claim"] = f"With “{setting}”, acknowledged records were missing in {{}} of the episodes"
         return share_of(int((own.missing > 0).sum()), len(own), **about)
 

@@ -112,7 +112,7 @@ def compare_tails(
     for q, one, other in zip(both[0].quantiles, both[0].estimates, both[1].estimates, strict=True):
         value, low, high = difference(*((e.estimate, e.low, e.high) for e in (one, other)))
         naive = difference(*((tail.quantile(q), *tail.independent_interval(q, level)) for tail in (a, b)))
-        about = {"quantity": f"difference of {order.name(q)}, {b.name} minus {a.name}", "unit": "ms"}
+        about: dict = {"quantity": f"difference of {order.name(q)}, {b.name} minus {a.name}", "unit": "ms"}
         about |= {"claim": f"{order.name(q)} of latency of {b.name} minus that of {a.name} is {{}}", "n": a.n + b.n}
         about |= {
             "basis": f"{_basis(other, b)} against {_basis(one, a)}",
@@ -247,7 +247,8 @@ def percentile_plot(distributions: Sequence[Quantiles], *, note: str = "") -> go
         if finite:
             symbols = ["circle" if isfinite(e.high) else "triangle-up" for _, e in finite]
             points = (1 - frame["quantile"], frame.latency_ms, frame.low_ms, frame.high_ms)
-            style = {"marker": {"color": colour, "size": 10, "symbol": symbols}, "showlegend": False, "vertical": True}
+            marker = {"color": colour, "size": 10, "symbol": symbols}
+            style: dict = {"marker": marker, "showlegend": False, "vertical": True}
             texts = [theme.plain(e.sentence) for _, e in finite]
             primitives.interval_points(figure, *points, text=texts, **style, **group)
     table = pd.concat(frames, ignore_index=True)

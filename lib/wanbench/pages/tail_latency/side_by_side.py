@@ -168,7 +168,7 @@ class SideBySide(Result):
             figure.add_scatter(x=at, y=[one.estimate for one in estimates], showlegend=False, **joined, **group)
             symbols = [symbol if step.kept_up[k] else f"{symbol}-open" for step in self.steps]
             marker = {"size": 11, "color": shade, "symbol": symbols, "line": {"width": 2, "color": shade}}
-            more = {"marker": marker, "vertical": True, "name": label} | group
+            more: dict = {"marker": marker, "vertical": True, "name": label} | group
             primitives.estimate_points(figure, at, estimates, **more)
             ends += [*own.latency_ms, *(end for one in estimates for end in (one.estimate, one.low, one.high))]
         known = np.asarray(ends, dtype=float)

@@ -19,7 +19,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 
@@ -63,7 +63,7 @@ def plain_name(path) -> str:
     return ENDINGS.sub("", str(path))
 
 
-def read_bytes(source, *, most_bytes: int) -> tuple[object, bytes]:
+def read_bytes(source, *, most_bytes: int) -> tuple[Any, bytes]:
     """
     Read a file, or bytes, and return its path ("<bytes>" for bytes) and its decompressed content.
 
@@ -78,7 +78,7 @@ def unpacked(path, data: bytes, *, most_bytes: int) -> bytes:
     return _whole(Content(path, io.BytesIO(data), len(data)), most_bytes)
 
 
-def read_text(source, *, most_bytes: int, otherwise: str | None = None) -> tuple[object, str]:
+def read_text(source, *, most_bytes: int, otherwise: str | None = None) -> tuple[Any, str]:
     """Read a file, or bytes, and return its path and its text; errors are as for `read_bytes` and `decoded`."""
     path, data = read_bytes(source, most_bytes=most_bytes)
     return path, decoded(path, data, otherwise=otherwise)

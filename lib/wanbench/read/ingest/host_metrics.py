@@ -121,7 +121,7 @@ def _hosts_of(path: Path) -> dict[bool, str] | None:
 def _columns(path: Path) -> dict:
     """Return the columns of table metrics by name; a constant column is a single value."""
     names = ("host", "at_utc", "interval_s", "subject", "metric", "unit", "value")
-    columns: dict[str, list | array] = {name: [] for name in names} | {"value": array("d")}
+    columns: dict = {name: [] for name in names} | {"value": array("d")}
     document, hosts_of, subjects = _document(path), _hosts_of(path), set()
     hosts = document.list("hosts")
     if not hosts:

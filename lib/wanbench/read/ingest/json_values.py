@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any, NoReturn, TypeVar
 
 import msgspec
 from msgspec import inspect
@@ -22,6 +23,7 @@ LATEST_S = 1e11
 LONGEST_US = 10**13
 """Maximum run time of a program: four months."""
 
+T = TypeVar("T")
 LARGEST_BYTES = 256 << 20
 """Size of the largest allowed file; the largest files, with the batch counts of a long load, have a few MB."""
 
@@ -86,7 +88,7 @@ def members_once(pairs: list[tuple]) -> dict:
     return members
 
 
-def read_json(path, kind: type, expected: str):
+def read_json(path, kind: type[T], expected: str) -> T:
     """
     Read the object or list (`kind`: dict or list) in a JSON file of this library; raise RawDataError for anything else.
     """
@@ -140,7 +142,7 @@ class Members:
 
     __slots__ = ("line_number", "path", "values", "where")
 
-    def __init__(self, path, line_number: int, values: dict, where: str = ""):
+    def __init__(self, path, line_number: int | None, values: dict, where: str = ""):
         self.path, self.line_number, self.values, self.where = path, line_number, values, where
 
     @classmethod
@@ -152,7 +154,7 @@ class Members:
         """Return an object with these values, at this object's place in the file."""
         return Members(self.path, self.line_number, values, self.where)
 
-    def refuse(self, found: str, expected: str):
+    def refuse(self, found: str, expected: str) -> NoReturn:
         """Raise the RawDataError for this file."""
         raise RawDataError(self.path, self.line_number, found, expected)
 
@@ -216,12 +218,12 @@ class Members:
     def _place(self, name):
         return f"{self.where}.{name}" if self.where else name
 
-    def _refuse(self, name, value, expected):
+    def _refuse(self, name, value, expected) -> NoReturn:
         shown = repr(value) if not isinstance(value, int) or abs(value) < LARGEST * 10 else "a huge number"
         self.refuse(f"{self._place(name)} = {shown[:80]}", expected)
 
 
-def typed(members: Members, kind: type[msgspec.Struct]):
+def typed(members: Members, kind: type[T]) -> T:
     """
     Read an object into a Struct. A member that is missing, null or NaN keeps its default, and a negative count, where
     the Struct allows one, becomes None. A RawDataError names the first member with a value that is not allowed.
@@ -232,12 +234,12 @@ def typed(members: Members, kind: type[msgspec.Struct]):
         return _by_members(members, inspect.type_info(kind))
 
 
-def _by_members(members, declared):
+def _by_members(members, declared: Any):
     values = {field.name: _member(members, field.name, field.type) for field in declared.fields}
     return declared.cls(**{name: value for name, value in values.items() if value is not None})
 
 
-def _member(members, name, declared):
+def _member(members, name, declared: Any):
     null = isinstance(declared, inspect.UnionType)
     declared = declared.types[0] if null else declared
     match declared:

@@ -14,6 +14,7 @@ import re
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -143,7 +144,8 @@ def _is_error(line) -> bool:
 def _read_producer(program: Program, partitions: int, rows: dict[str, list]) -> None:
     """Add one producer's rows of fault_records and fault_errors."""
     origin_ns, lines = program.events("fault producer")
-    start_ns = interval_ns = None
+    start_ns: Any = None
+    interval_ns: Any = None
     due, happened = 0, {what: {} for what in _EVENTS}
     for number, line in lines:
         if isinstance(line, dict):

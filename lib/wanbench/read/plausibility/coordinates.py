@@ -270,7 +270,7 @@ def _cause(region: _Region, area: Area, places: pd.DataFrame, score: float) -> s
         if area.allows(*place, slack_km=region.precision_km)[0]
     }
     if scores and min(scores.values()) < AS_GOOD * score:
-        return min(scores, key=scores.get)
+        return min(scores, key=scores.__getitem__)
     if abs(region.latitude) < 0.01 and abs(region.longitude) < 0.01:
         return "missing coordinates, stated as 0 N 0 E"
     if catalogued := _catalogued(region, area):

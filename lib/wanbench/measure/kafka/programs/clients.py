@@ -18,6 +18,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from typing import NoReturn
 
 HEAD = struct.Struct(">4sHQQI")
 RECORD, WARM_UP = b"wbR1", b"wbW1"
@@ -295,7 +296,7 @@ class Lines:
         if time.monotonic() - self._flushed_s > PRINT_S:
             self.flush()
 
-    def end(self, status: int = 0, **about) -> None:
+    def end(self, status: int = 0, **about) -> NoReturn:
         """
         Print the last line, an object with `ended`, and exit at once, because librdkafka would wait to deliver
         outstanding records.

@@ -152,7 +152,7 @@ class CloudWatch:
         Once `leaving` is set, at most one further request per resource is made, without waiting.
         """
         leaving = leaving or Event()
-        ends = {"started_at_utc": opened_at_utc, "ended_at_utc": now_utc()}
+        ends: dict = {"started_at_utc": opened_at_utc, "ended_at_utc": now_utc()}
         start, end = map(datetime.fromisoformat, ends.values())
         deadline = time.monotonic() + self.patience_s
         if not leaving.is_set():

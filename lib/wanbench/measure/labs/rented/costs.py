@@ -40,7 +40,7 @@ SET_UP_S = 300.0
 
 @cache
 def _price_list() -> pd.DataFrame:
-    with (files(__package__) / "prices.csv").open() as file:
+    with (files("wanbench.measure.labs.rented") / "prices.csv").open() as file:
         own = pd.read_csv(file)
     published = pd.read_csv(published_folder() / "prices" / "list-prices.csv")
     is_type = (published.unit == "hour") & ~published["item"].str.contains(" ")

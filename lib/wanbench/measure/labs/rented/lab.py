@@ -9,7 +9,7 @@ from threading import Event
 from types import MappingProxyType
 from typing import Any
 
-from wanbench.checks import check_flag, check_name, check_number, refusal
+from wanbench.checks import LATER, check_flag, check_name, check_number, refusal
 from wanbench.errors import ParameterError
 from wanbench.measure.labs.base import Host
 from wanbench.measure.labs.rented.costs import SET_UP_S, Costs, Estimate, Meter
@@ -173,7 +173,10 @@ class RentedLab(Tenancy):
         self.is_charged, self.instances, self.alongside = True, {}, []
         self.number_from(0)
         self._settle_s, self._connect, self.client = settle_s, connect or SshHost, client or self.client_class()
-        self.sites = self._lease = self.order = self._meter = None
+        self.sites: list = LATER
+        self._lease: Lease = LATER
+        self.order: Order = LATER
+        self._meter: Meter = LATER
         self._leaving = Event()
 
     @abstractmethod
@@ -211,7 +214,7 @@ class RentedLab(Tenancy):
             allowed = f"at least the {needed_s:.0f} s that the plan takes, at most {MAX_TTL_S}"
             raise refusal("ttl_s, after which hosts end themselves,", self.ttl_s, allowed)
         one = next(iter(self.wanted.values()))
-        wanted = {"instance_type": one.instance_type, "hosts_per_region": one.count, "volume_gb": one.volume_gb}
+        wanted: dict = {"instance_type": one.instance_type, "hosts_per_region": one.count, "volume_gb": one.volume_gb}
         self._costs = self.costs(regions=list(self.wanted), overrides=self.price_overrides, **wanted)
         if plan is None:
             expected = self._at_most = self._costs.of(None, self.ttl_s)
@@ -315,7 +318,7 @@ class RentedLab(Tenancy):
             machines.own_public_address(host, instance.private_address, instance.public_address)
 
     def give_back(self) -> list[str]:
-        lease, self._lease = self._lease, None
+        lease, self._lease = self._lease, LATER
         return [] if lease is None else lease.end(self._take_down)
 
     def _take_down(self, run: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import typing
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from wanbench.checks import check_flag, check_number, refusal
+from wanbench.checks import LATER, check_flag, check_number, refusal
 from wanbench.errors import LabError
 from wanbench.measure.labs.base import Host, Lab
 from wanbench.measure.labs.rented.costs import COSTS, IF_KILLED, Estimate, agree, check_budget, spent_before_usd
@@ -23,6 +24,9 @@ from wanbench.runs.journal import now_utc
 
 from .hosts import Paths
 from .resources import everywhere, uninterrupted
+
+if typing.TYPE_CHECKING:
+    from .lab import RentedLab
 
 
 class Tenancy(Lab):
@@ -42,11 +46,14 @@ class Tenancy(Lab):
         On entry, if hosts cannot be launched. On exit, if resources remain; the message lists them.
     """
 
-    _ssh = _estimate = _folder = _if_killed = None
+    _ssh: SshLab = LATER
+    _estimate: Estimate = LATER
+    _folder: Path | None = None
+    _if_killed: RawFile | None = None
     _campaign = "by-hand"
     _spent_before_usd = 0.0
 
-    def __init__(self, parts: Sequence[Lab], kind: str, settings: Mapping, budget_usd: float | None, yes: bool):
+    def __init__(self, parts: Sequence[RentedLab], kind: str, settings: Mapping, budget_usd: float | None, yes: bool):
         self.parts, self.kind, self.settings = list(parts), kind, settings
         self.title = " and ".join(dict.fromkeys(part.title for part in parts))
         if len(ways := {part.path_names for part in parts}) > 1:
@@ -94,7 +101,7 @@ class Tenancy(Lab):
         self._campaign, self._folder = campaign, folder
         self._spent_before_usd = spent_before_usd(folder) if folder else 0.0
         self._estimate, notes = self.estimate(plan, campaign)
-        given = {"budget_usd": self.budget_usd, "spent_before_usd": self._spent_before_usd, "yes": self.yes}
+        given: dict = {"budget_usd": self.budget_usd, "spent_before_usd": self._spent_before_usd, "yes": self.yes}
         agree(self._estimate, notes=notes, **given)
 
     def before_round(self, expected_s: float, sent_bytes: Mapping[tuple[str, str], float] | None) -> None:
@@ -129,7 +136,7 @@ class Tenancy(Lab):
         return self
 
     def __exit__(self, *exception) -> None:
-        self._ssh = None
+        self._ssh = LATER
         if left := uninterrupted(self._give_back, self.title):
             raise LabError(
                 f"REMAINS on {self.title}, and costs money: {'; '.join(left)}. `wanbench sweep` tries again to delete "

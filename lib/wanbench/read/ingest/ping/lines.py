@@ -14,10 +14,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import pandas as pd
 
+from wanbench.checks import LATER
 from wanbench.errors import RawDataError
 
 from .footer_times import Times
@@ -241,7 +242,7 @@ class LineReader:
     def __init__(self, path):
         self.path = path
         self.phase = "outside"
-        self.ping: Ping | None = None
+        self.ping: Ping = LATER
         self.last_reply: tuple[int, int] = (0, 0)
         self._first_other: tuple[int | None, str] = (None, "nothing")
         self._other: tuple[int | None, str] = (None, "nothing")
@@ -267,7 +268,8 @@ class LineReader:
         may_begin = any(word in text for word in MAY_BE_PREFIXED)
         if not (may_begin or self._indent or self._is_timed):
             return text, None
-        before = PREFIX.match(text)
+        if not (before := PREFIX.match(text)):
+            return text, None
         if may_begin and not FPING_ECHO.fullmatch(text):
             self._indent, self._is_timed = before["indent"], before["time"] is not None
         if not (self._is_timed and before["time"]):
@@ -295,7 +297,7 @@ class LineReader:
         if self.ping is None:
             self.refuse(*self._first_other, HEADER)
 
-    def refuse(self, line_number: int | None, found: str, expected: str):
+    def refuse(self, line_number: int | None, found: str, expected: str) -> NoReturn:
         """Raise the RawDataError for this file."""
         raise RawDataError(self.path, line_number, found, expected)
 
