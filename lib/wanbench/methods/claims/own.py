@@ -113,8 +113,9 @@ def _formula(text: str, quantities: Mapping, place: str):
         raise ParameterError(f"{place}: {text!r} is not a formula, such as 'window / rtt_avg'.") from None
     names = []
     for node in ast.walk(tree):
-        power = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)
-        large = power and not (isinstance(node.right, ast.Constant) and abs(node.right.value) <= LARGEST_POWER)
+        power = node.right if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) else None
+        exponent = power.value if isinstance(power, ast.Constant) else None
+        large = power and not (isinstance(exponent, int | float) and abs(exponent) <= LARGEST_POWER)
         called = isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS)
         strange = isinstance(node, ast.Constant) and not isinstance(node.value, int | float)
         if not isinstance(node, NODES + OPERATORS) or large or called or strange:

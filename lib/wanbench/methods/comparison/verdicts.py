@@ -116,7 +116,7 @@ class Changes(RowsResult):
     def figure(self) -> go.Figure:
         rows = self.rows.iloc[:SHOWN_ROWS]
         figure = go.Figure()
-        grey = {"fillcolor": theme.GRID, "line_width": 0, "layer": "below"}
+        grey: dict = {"fillcolor": theme.GRID, "line_width": 0, "layer": "below"}
         figure.add_vrect(x0=1 / (1 + self.margin), x1=1 + self.margin, **grey)
         for verdict, shade in zip(VERDICTS, (theme.OUTSIDE, theme.UNKNOWN, theme.WITHIN), strict=True):
             at = np.flatnonzero(rows.verdict == verdict)
@@ -198,11 +198,11 @@ def combined(*parts: tuple) -> tuple[np.ndarray, np.ndarray]:
     >>> [float(number) for number in combined((1.0, 4.0), (1.0, 4.0))]
     [1.4142135623730951, 8.0]
     """
-    parts = [(np.asarray(variance, dtype=float), np.asarray(freedom, dtype=float)) for variance, freedom in parts]
-    total = sum(variance for variance, _ in parts)
+    arrays = [(np.asarray(variance, dtype=float), np.asarray(freedom, dtype=float)) for variance, freedom in parts]
+    total = sum(variance for variance, _ in arrays)
     with np.errstate(invalid="ignore", divide="ignore"):
-        freedom = total**2 / sum(np.where(variance > 0, variance**2 / own, 0.0) for variance, own in parts)
-    return np.sqrt(total), np.where(total > 0, freedom, sum(own for _, own in parts))
+        freedom = total**2 / sum(np.where(variance > 0, variance**2 / own, 0.0) for variance, own in arrays)
+    return np.sqrt(total), np.where(total > 0, freedom, sum(own for _, own in arrays))
 
 
 def _of_quantity(part: pd.DataFrame) -> pd.DataFrame:

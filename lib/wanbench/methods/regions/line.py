@@ -186,7 +186,7 @@ class Line:
     @property
     def n_places(self) -> int:
         """The number of units that intervals treat as independent."""
-        return self.grouped.n
+        return self.grouped.n if self.grouped else 0
 
     def band(self, x) -> pd.DataFrame:
         """Return the line at `x` with its interval: columns x, y, low, high."""

@@ -79,7 +79,7 @@ def advertised_window_bytes(receive_buffer_bytes):
     return np.asarray(receive_buffer_bytes, dtype=float) * WINDOW_SHARE
 
 
-def mathis_bps(loss, rtt_ms, constant=PERIODIC):
+def mathis_bps(loss, rtt_ms, constant: float = PERIODIC):
     """
     Compute the throughput of loss-limited Reno: constant x MSS / (RTT sqrt(p)), in bit/s.
 

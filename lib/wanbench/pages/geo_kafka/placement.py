@@ -86,4 +86,4 @@ def placement(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> Placemen
         share_of(int(flags.sum()), len(flags), quantity=quantity, claim=claim, **about)
         for quantity, (flags, claim) in shares.items()
     ]
-    return Placement(*estimates, result)
+    return Placement(estimates[0], estimates[1], estimates[2], result)

@@ -68,5 +68,5 @@ class GainMap:
     def _weights(self, points: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the weights of the coefficients in the elasticities of delay and rate, and in the log2 gain."""
         codes = coded(self.factors, points)
-        along = [slopes(name, codes, self.terms, len(self.params)) for name in (self.delay, self.rate)]
-        return (*along, -along[0] - along[1])
+        delay, rate = (slopes(name, codes, self.terms, len(self.params)) for name in (self.delay, self.rate))
+        return delay, rate, -delay - rate

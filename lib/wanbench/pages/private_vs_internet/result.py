@@ -146,8 +146,8 @@ class Factorial(Result):
     def finding(self, name: str, page: str = "") -> Finding:
         """Make the finding on the thesis; its number is the share of the space where the thesis holds."""
         sentence = " ".join([self.verdict(), self.shares_sentence()]).strip()
-        share = {"estimate": float((self.grid.verdict == "holds").mean()), "low": None, "high": None}
-        about = {"sentence": sentence, "unit": "fraction", "n": len(self.runs), "method": METHOD}
+        share: dict = {"estimate": float((self.grid.verdict == "holds").mean()), "low": None, "high": None}
+        about: dict = {"sentence": sentence, "unit": "fraction", "n": len(self.runs), "method": METHOD}
         return replace(super().finding(name, page), **about, **share)
 
     def figure(self) -> go.Figure:

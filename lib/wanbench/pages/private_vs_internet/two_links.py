@@ -276,12 +276,12 @@ def _compare(
 ) -> tuple[pd.DataFrame, Estimate | None, Estimate]:
     """Return the pairs, the ratio within pairs (None for fewer than two), and the ratio over all trials."""
     label = MEASURED[value][0]
-    names = {"quantity": f"ratio of means, {label}", "unit": "times", "level": LEVEL}
+    names: dict = {"quantity": f"ratio of means, {label}", "unit": "times", "level": LEVEL}
     names["claim"] = f"The mean {label} over “{LINKS[1]}” is {{}} that over “{LINKS[0]}”"
     rows, sides = _seconds(trials, rates, value), _sides(trials, value)
     singles = OF_SECONDS if len(rows) > len(trials) else OF_TRIALS
     sizes, naive = [len(side) for side in sides], _interval(singles, *welch(*_sides(rows, "_value"), LEVEL))
-    about = {"n": sum(sizes), "basis": f"{count(sizes[0], 'trial')} against {sizes[1]}", "naive": naive}
+    about: dict = {"n": sum(sizes), "basis": f"{count(sizes[0], 'trial')} against {sizes[1]}", "naive": naive}
     about["warnings"] = (SINGLE,) if min(sizes) < 2 else ()
     unpaired = _ratio(sides, welch(*sides, LEVEL), **about, **BY_TRIAL, **names)
     pairs = _values_of_pairs(partners, trials, value)
@@ -336,7 +336,7 @@ def _methods(result: TwoLinks) -> list[tuple]:
 
 
 def _draw_ratios(figure: go.Figure, rows: list[tuple]) -> None:
-    right = {"row": 1, "col": 2}
+    right: dict = {"row": 1, "col": 2}
     for k, (name, estimate, low, high) in enumerate(rows):
         shade, symbol = (theme.LIGHT, "circle-open") if name == SECONDS else (theme.FIT, "circle")
         style: dict = {"marker": {"size": 11, "color": shade, "symbol": symbol}, "showlegend": False} | right

@@ -162,7 +162,7 @@ def _family(instance_type: str) -> str:
     >>> [_family(name) for name in ("t3.micro", "m7g.large", "inf2.xlarge", "vt1.3xlarge")]
     ['t', 'm', 'inf', 'vt']
     """
-    return re.match("[a-z]*", instance_type)[0]
+    return re.findall("^[a-z]*", instance_type)[0]
 
 
 def costs(aws: Aws, regions: Sequence[str], *, instance_type: str, **options) -> Costs:

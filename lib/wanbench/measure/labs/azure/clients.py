@@ -113,6 +113,7 @@ class Azure:
         from azure.core.exceptions import ClientAuthenticationError
 
         method = getattr(getattr(self._client(service), kind), operation)
+        code, text, status = "", "", None
         for attempt in range(RETRIES + 1):
             try:
                 return ask(method)

@@ -263,7 +263,7 @@ def make_ready(host: SshHost, *, sysctls: Mapping[str, str], has_volume: bool, l
         host.run(["sysctl", "-w", f"{name}={value}"], timeout_s=30)
 
 
-def close(host: Host) -> None:
+def close(host) -> None:
     """
     Close the connection to a host that will be deleted. An error is only printed, so that it does not prevent the
     deletion.

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
+from wanbench.checks import LATER
 from wanbench.errors import LabError
 from wanbench.measure.labs.base import Completed, Host
 from wanbench.measure.labs.processes import OUTPUT_BYTES, PolledProcess, failed_if_incomplete, read_all, result_of
@@ -54,7 +55,7 @@ class SshHost(Host):
         name: str,
         region: str,
         address: str,
-        login: Login | None = None,
+        login: Login = LATER,
         *,
         python: str = "python3",
         sudo: bool = False,
@@ -217,7 +218,7 @@ class SshProcess(PolledProcess):
                 if ended["whole"]:
                     outputs = self._output[:size], self._output[size:]
                 else:
-                    outputs = [read_all(partial(self._read, stream), most=OUTPUT_BYTES) for stream in STREAMS]
+                    outputs = tuple(read_all(partial(self._read, stream), most=OUTPUT_BYTES) for stream in STREAMS)
                     self._connection.ask("forget", name=self._name)
                 times = self._started_at_utc, ended.get("ended_at_utc") or self._started_at_utc
                 done = Completed(self.command, ended["status"], *outputs, *times)
