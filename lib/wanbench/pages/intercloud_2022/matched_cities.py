@@ -57,9 +57,10 @@ def matched_cities(pairs: pd.DataFrame, *, column: str = "rtt_ms") -> MatchedCit
     value = {(row.region_a, row.region_b): row.value for row in sample.frame.itertuples()}
     rows = []
     for (i, (a1, g1, _)), (j, (a2, g2, _)) in combinations(enumerate(cities), 2):
-        four = [value.get(tuple(sorted(ends)), nan) for ends in ((a1, g2), (g1, a2), (a1, a2), (g1, g2))]
+        ends = ((a1, g2), (g1, a2), (a1, a2), (g1, g2))
+        four = np.array([value.get((min(pair), max(pair)), nan) for pair in ends])
         if np.isfinite(four).all():
-            four = np.log(four) if as_ratio else np.array(four)
+            four = np.log(four) if as_ratio else four
             rows.append((i, j, four[:2].mean(), four[2:].mean()))
     if not rows:
         raise ParameterError(

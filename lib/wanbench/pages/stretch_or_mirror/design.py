@@ -114,7 +114,7 @@ class MirrorSession(FaultSession):
         own = self.settings
         return {"partitions": own.partitions, "replication": own.replication, "settings": dict(own.topic_settings)}
 
-    def _produce(self, number: int, host: Host, **other: object) -> Program:
+    def _produce(self, number: int, host: Host, **other) -> Program:
         return super()._produce(number, host, stop_file=f"{self._stop_file(host)}.{number}", **other)
 
     def _stop_producers(self, clients: list[Program]) -> None:
