@@ -116,9 +116,8 @@ def least_squares(
     sums = Sums.of(design @ turned, (y - y.mean()) / spread, first, second, n_regions)
     left = leave_out(sums, reml(sums, random=1 + len(shifted)))
     back = [part / scale for part in (values[0], regions[0], pairs[0], regions[1], pairs[1])]
-    return Coefficients(
-        back[0], back[1], back[2], back[3], back[4], covariance, n_pairs, n_regions, left, turned * spread
-    )
+    turned = turned * spread
+    return Coefficients(back[0], back[1], back[2], back[3], back[4], covariance, n_pairs, n_regions, left, turned)
 
 
 def determined(design: np.ndarray, grouped) -> bool:

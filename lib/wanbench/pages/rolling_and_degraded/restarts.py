@@ -117,7 +117,7 @@ def restarts(measured: DisturbedTrials) -> Restarts:
     Measure every restart of the rolls that count; MissingDataError if there is none.
 
     A restart counts until `CALM_S` after all brokers were up and no partition was under-replicated, but not beyond the
-    next restart or the end of the load.
+    next restart or the end of the load. A restart that is over within the warm-up does not count.
     """
     rows = []
     for trial in measured.with_kind(*KINDS, rolling=True):
@@ -127,12 +127,13 @@ def restarts(measured: DisturbedTrials) -> Restarts:
         for action in done.itertuples():
             next_s = float(begun[begun > action.began_at_s].min())
             over_s = next_s if pd.isna(action.healthy_at_s) else min(next_s, action.healthy_at_s + CALM_S)
-            rows.append(_row(trial, action, over_s, next_s, measured.limit_ms))
+            if tail := trial.tail(action.began_at_s, over_s):
+                rows.append(_row(trial, tail, action, over_s, next_s, measured.limit_ms))
     return Restarts(pd.DataFrame(rows), LEVEL, measured.limit_ms, measured.level)
 
 
-def _row(trial: DisturbedTrial, action, over_s, next_s, limit_ms: float) -> dict:
-    tail, before_ms = trial.tail(action.began_at_s, over_s), trial.undisturbed_ms(0.99)
+def _row(trial: DisturbedTrial, tail, action, over_s, next_s, limit_ms: float) -> dict:
+    before_ms = trial.undisturbed_ms(0.99)
     seconds = trial.by_second(action.began_at_s - 1, next_s)
     seconds = seconds[seconds.start_s + 1 > action.began_at_s]
     back_s, censored = back_after_s(seconds, action.began_at_s, limit_ms)

@@ -198,14 +198,8 @@ class Knees(Result):
             return ()
         value, low, high = map(exp, difference(*(np.log((e.estimate, e.low, e.high)) for e in (first, second))))
         claim = f"The rate at the knee of “{b}” is {{}} the rate at the knee of “{a}”"
-        about: dict = {
-            "unit": "times",
-            "n": min(first.n, second.n),
-            "level": LEVEL,
-            "basis": first.basis,
-            "claim": claim,
-        }
-        about |= {"method": f"ratio of both knees, intervals combined (Zou & Donner 2008); {METHOD}"}
+        about: dict = {"unit": "times", "n": min(first.n, second.n), "level": LEVEL, "basis": first.basis}
+        about |= {"claim": claim, "method": f"ratio of both knees, intervals combined (Zou & Donner 2008); {METHOD}"}
         about["assumption"] = f"{ASSUMPTION}; both knees are estimated independently"
         return (Estimate(f"knee, {b} over {a}", estimate=value, low=low, high=high, **about),)
 
