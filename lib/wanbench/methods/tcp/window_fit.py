@@ -368,7 +368,7 @@ def _window_half(fit: knee.Knee, places, left, alone, level: float, otherwise: f
     if not isfinite(freedom):
         return otherwise
     by_region, by_pair = dyadic.jackknife(left), dyadic.jackknife(alone)
-    return t_quantile(level, max(freedom, 1)) * np.sqrt(max(by_region - share * by_pair, by_pair))
+    return float(t_quantile(level, max(freedom, 1)) * np.sqrt(max(by_region - share * by_pair, by_pair)))
 
 
 def _percentiles(values: np.ndarray, level: float) -> tuple[float, float]:
