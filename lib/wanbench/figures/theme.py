@@ -86,7 +86,7 @@ pio.templates[NAME] = _template()
 
 
 def arm_marks(names) -> dict[str, tuple[str, str]]:
-    """Return a colour and a symbol for each arm or setting: from `ARMS`, or else the next that are unused."""
+    """Return (colour, symbol) by name of arm (compared deployment) or setting: from `ARMS`, or else the next unused."""
     names = dict.fromkeys(map(str, names))
     fixed = {name: ARMS[name] for name in names if name in ARMS}
     rest = [mark for mark in zip(SERIES_COLOURS, ARM_SYMBOLS, strict=True) if mark not in fixed.values()]
@@ -117,7 +117,7 @@ def plain(text: object) -> str:
 
 def headline(sentence: str, otherwise: str) -> str:
     """
-    Return a sentence as a title, without what is in brackets; `otherwise` if it is too long.
+    Return the first sentence of a text as a title, without brackets and their content; `otherwise` if it is too long.
 
     >>> headline("RTT grows by 14.7 ms per 1,000 km (95 % interval 14.6 to 14.8). It is rough.", "RTT by distance")
     'RTT grows by 14.7 ms per 1,000 km'

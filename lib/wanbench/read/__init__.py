@@ -1,4 +1,4 @@
-"""Read what tools printed and what others published, and judge whether the values can be true."""
+"""Read raw output of tools and data that others published into tables, and flag implausible values."""
 
 from wanbench import submodules
 

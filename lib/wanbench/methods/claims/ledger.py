@@ -4,7 +4,8 @@ Hold the claims of a published source and their verdicts: from its own numbers (
 File `data/published/claims/<source>.csv` lists the claims of a source, paraphrased, with their section; `articles.csv`
 says where each source was published. Each claim gets two verdicts: one from the source's own numbers (`compare` for a
 number, `judge` for a sentence), one from a re-run (`rules`). The two are never merged, because consistent arithmetic is
-not a measurement that agrees. Untested claims stay in the table and are marked so.
+not a measurement that agrees. The *working* of a claim is a text with the rule and the numbers behind its verdicts.
+Untested claims stay in the table and are marked so.
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ class Claim:
     says: The statement, paraphrased.
     value, unit: The claimed number as printed, and its unit; "" if the claim has no number.
     page: The page that tests the claim.
-    tested_by: How it is tested: a key of `WAYS`.
-    why: Why it is not tested in another way; if "", the text in `WAYS` is shown.
+    tested_by: How the claim is tested: a key of `WAYS`.
+    why: Why the claim is not tested in another way; if "", the text in `WAYS` is shown.
     """
 
     claim: str
@@ -168,9 +169,9 @@ class Audit(Result):
 
     def from_printed(self, function: Callable[..., float], *names: str, unit: str = "") -> Estimate:
         """
-        Compute a value from the claimed numbers of several claims, with the range that their rounding allows.
+        Compute a value from the printed numbers of several claims, with the range that their rounding allows.
 
-        function: Takes the numbers of `names`, in that order; monotone in each.
+        function: A function of the numbers of the claims `names`, in this order; must be monotone in each number.
         """
         claims = [self._claim(name) for name in names]
         ends = [(one.number - one.half_step, one.number + one.half_step) for one in claims]
@@ -193,15 +194,16 @@ class Audit(Result):
         self, claim: str, recomputed: Estimate | float, working: str = "", *, within: Estimate | None = None
     ) -> None:
         """
-        Give a claimed number its verdict from the source's own numbers.
+        Set the verdict on a claimed number by a value that was recomputed from the source's own numbers.
 
         "reproduced": the recomputed value rounds to the printed number. "inside the interval": the recomputed value
-        does not, but some value in its interval does. "undecided": there is no recomputed value (NaN).
+        does not, but some value in its interval does. "undecided": there is no recomputed value (NaN). Otherwise "not
+        reproduced".
 
         claim: The claim's short name.
         recomputed: The recomputed value, in the unit of the claim.
         working: How the value was recomputed; if there is an Estimate, its sentence is added.
-        within: The estimate whose interval counts if `recomputed` is a plain number.
+        within: An estimate whose interval is used if `recomputed` is a plain number.
         """
         claimed = self._claim(claim)
         if not isfinite(claimed.number):
@@ -221,10 +223,10 @@ class Audit(Result):
 
     def judge(self, claim: str, holds: bool | None, working: str) -> None:
         """
-        Give a claim without a number its verdict from the source's own numbers.
+        Set the verdict on a claim without a number, as the source's own numbers decide.
 
         holds: Whether the claim holds; None if that is undecided.
-        working: Why it holds or not.
+        working: Why the claim holds or not.
         """
         self._claim(claim)
         verdict = UNDECIDED if holds is None else REPRODUCED if holds else NOT_REPRODUCED
@@ -232,12 +234,12 @@ class Audit(Result):
 
     def rerun(self, claim: str, verdict: str, working: str, estimate: Estimate | None = None) -> None:
         """
-        Give a claim its verdict from a re-run, and add text to its working.
+        Set the verdict on a claim from a re-run, and add `working` to the claim's working.
 
-        If several quantities test a claim, it is reproduced if all of them reproduce it, not reproduced if any of them
-        is "not reproduced", and otherwise undecided.
+        With several calls for one claim, the claim is "reproduced" if all verdicts are, "not reproduced" if any verdict
+        is, and otherwise "undecided".
 
-        estimate: Shown as the recomputed value of a claimed number.
+        estimate: The measured number, shown next to the claimed one.
         """
         self.note(claim, f"Re-run: {working}")
         both = {check_choice("verdict", verdict, VERDICTS), self.rows[claim]["rerun"]} - {UNTESTED}

@@ -1,8 +1,8 @@
 """
 Audit an article of your own: its claims in YAML, with formulas over the numbers that it prints.
 
-`docs/own-claims.md` has an example and all keys. Units are checked by pint; a verdict honours the rounding of every
-printed number, as for the articles of this project.
+`docs/own-claims.md` has an example and all keys. The library pint checks units. A verdict allows for the rounding of
+every printed number, as for the articles that this project audits.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def check_claims(path: Path | str) -> Audit:
     """
     Read claims of your own and test each that has a formula.
 
-    Raises ParameterError: the file is not YAML, lacks a key or has an unknown one, a value is not "<number> <unit>", a
-    formula is not arithmetic or uses an unknown name, or the result of a formula has another dimension than the claim.
+    Raises ParameterError: the file is not YAML; a key is missing or unknown; a value is not "<number> <unit>"; a
+    formula is not arithmetic or uses an unknown name; or a formula's result and its claim differ in dimension.
     """
     content = _mapping(read_yaml(path, "file of claims"), f"{path}", ("article", "units", "inputs", "claims"))
     article = Article(

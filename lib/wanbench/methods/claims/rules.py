@@ -149,10 +149,10 @@ def apply_rules(
     measured: Mapping[str, Estimate | Result | None],
 ) -> None:
     """
-    Give the claims of an audit their verdicts from a re-run.
+    Set the verdicts on the claims of an audit from the quantities that a re-run measured.
 
-    shown: Quantities that are not comparable with a claim, each with the claims whose working shows them.
-    measured: Measured quantities by name; None for one that was not measured.
+    shown: Names of quantities that are not comparable with a claim, each with the claims whose working states them.
+    measured: Measured quantities by name; None for a quantity that was not measured.
 
     Raises ParameterError: a quantity is in no rule and not in `shown`, or is not an estimate.
     """

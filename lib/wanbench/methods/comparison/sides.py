@@ -40,7 +40,7 @@ NOT_ABOUT = ("plan.tests", "plan.expected", "plan.lower_bound", "lab.tools", "la
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a comparison: its runs, or else the table of its findings; and notes on what it lacks."""
+    """One side of a comparison: its runs, or else the table of its findings, and notes on what is missing from them."""
 
     name: str
     runs: tuple[Run, ...] = ()
@@ -133,7 +133,7 @@ def measured(a: Side, b: Side, of_faults: Callable | None = None) -> tuple[pd.Da
     The values have columns `side` (0 or 1), `quantity`, `unit`, `key` (an ordered pair of regions or a setting),
     `first`, `second` (the regions of the key; for trials, both are the setting), `run_id`, `block`, `value`, `variance`
     (of the value's logarithm, from the scatter within a series of pings; NaN if unknown) and `freedom` (the variance's
-    degrees of freedom). `of_faults` returns the values and notes of a run with faults.
+    degrees of freedom). `of_faults` is a function of the tables of a run with faults that returns values and notes.
 
     Raises ParameterError: the sides measured different kinds of experiments, or nothing can be compared.
     """
@@ -163,7 +163,7 @@ def _kind(run: Mapping[str, pd.DataFrame]) -> str:
 
 
 def values_of(run: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return what `measured` returns for the tables of one run, without `side`."""
+    """Return the measured values in the tables of one run, with the columns of `measured` except `side`."""
     return _of_trials(run) if len(run.get("trials", ())) else _of_pairs(run)
 
 
@@ -186,7 +186,8 @@ def _of_pairs(run: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 def scatter(rtts: pd.Series) -> tuple[float, float]:
     """
-    Return the variance of the log median of a series of RTTs, and its degrees of freedom; NaN for too short a series.
+    Return the variance of log(median) of a series of autocorrelated RTTs, and the variance's degrees of freedom; both
+    are NaN if the series is too short.
     """
     if len(rtts) < series.MIN_VALUES:
         return np.nan, np.nan
@@ -226,10 +227,11 @@ def _open_loops(run: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 def of_findings(sides: Iterable[Side]) -> pd.DataFrame:
     """
-    Return the findings with a positive number and interval in both sides, by `key` ("page/name"), with the logarithm's
-    standard `error` and degrees of `freedom` of each side: `log_0`, `error_0`, `freedom_0`, `log_1` and so on.
+    Return the findings that have a positive number and interval on both sides, a row per `key` ("page/name").
 
-    An interval is taken as Student's at 95 % on the logarithm, with n - 1 degrees of freedom (normal without n).
+    Columns for side 0 (and 1): `log_0` (logarithm of the number), its standard error `error_0` and degrees of freedom
+    `freedom_0`, and `unit_0`. They treat the interval as Student's at 95 % on the logarithm, with n - 1 degrees of
+    freedom (normal without n).
     """
     frames = []
     for k, one in enumerate(sides):

@@ -1,15 +1,15 @@
 """
 Decide what changed between two sides, beyond noise and beyond a margin, and the exit code that says so.
 
-Each key (an ordered pair of regions, or a setting of Kafka trials) has one log ratio of B over A, and each quantity one
-summary over its keys. Values of one series, pair or block are not independent, so intervals come from
+Each key (an ordered pair of regions, or a setting of Kafka trials) has one log ratio of B over A. Each quantity has one
+summary over its keys. Values of one series, pair or block are not independent, so intervals come from the scatter of
 
 - runs, if both sides have two or more (Welch 1947);
 - blocks of trials otherwise: the n-th block of B is compared with the n-th of A, as both were measured equally long
   after the start. The scatter of each setting is moderated by the scatter of all (Smyth 2004), because two or three
   blocks alone are too few for intervals that are corrected for many comparisons;
-- the spread of log ratios over pairs if each pair was measured once: a median absolute deviation, hardly affected by
-  pairs that did change, and the scatter of each pair's pings. The summary allows for shared regions (`dyadic`).
+- log ratios over pairs if each pair was measured once: a median absolute deviation, which pairs that did change hardly
+  affect, and the scatter of each pair's pings. The summary allows for shared regions (`dyadic`).
 
 All intervals of a comparison hold at once (Bonferroni): equal sides give a wrong verdict, and a wrong exit code, in at
 most 5 of 100 cases, whatever the dependence between pairs. Holm's method (1979) has the same first step, and so the
@@ -67,8 +67,8 @@ class Changes(RowsResult):
     What changed from side `a` to side `b`.
 
     rows: A row per comparison, changed ones first: `quantity`, `key` ("all" for a summary), `a` and `b` (geometric
-        means in `unit`), `ratio` (b over a) with its interval at `level`, `p` (corrected), `basis`, `verdict` and, if
-        undecided, the `reason`.
+        means in `unit`), `ratio` (b over a) with its interval at `level`, `p` (corrected), `basis` (what the interval
+        was computed from, such as "9 pairs"), `verdict` and, if undecided, the `reason`.
     margin: Ratios from 1 / (1 + margin) to 1 + margin do not matter.
     differs: How the set-ups differ: `what`, `a`, `b`.
     left_out: Keys that only one side has: `quantity`, `key`, `side`.
@@ -168,7 +168,7 @@ def compare(a: Side, b: Side, margin: float = MARGIN, of_faults: Callable | None
 
 
 def changes(values: pd.DataFrame, margin: float, a: Side, b: Side, notes: tuple[str, ...] = ()) -> Changes:
-    """Compare the values that `sides.measured` returns; the sides give names and set-ups."""
+    """Compare `values`, as `sides.measured` returns them; sides `a` and `b` are used for names and set-ups only."""
     values = values[values.value > 0].assign(log=lambda rows: np.log(rows.value))
     own = [set(map(tuple, values.loc[values.side == k, ["quantity", "key"]].to_numpy())) for k in (0, 1)]
     if not own[0] & own[1]:

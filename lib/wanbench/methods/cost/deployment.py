@@ -2,10 +2,11 @@
 Compute what a cluster costs, with an interval from its measured inputs and a range from its prices.
 
 For the interval, each measured input in turn is moved to the ends of its own interval, and the resulting changes are
-added in quadrature: the method of variance estimates recovery (Zou & Donner 2008, Statistics in Medicine 27, 1693), for
-any function that is nearly linear over the intervals. Prices have no distribution, so a second interval takes every
-input at its worst. In simulation the first interval covers the true cost in 96 to 99 % of cases with 3 to 12 trials,
-and in 91 % if the errors of two inputs are correlated by 0.7 and add up (data/validity/cost.csv).
+added in quadrature. This is the method of variance estimates recovery (Zou & Donner 2008, Statistics in Medicine 27,
+1693), for functions that are nearly linear over the intervals. Prices have no distribution, so a second interval spans
+all costs that the ranges of the inputs allow. In simulation the first interval covers the true cost in 96 to 99 % of
+cases with 3 to 12 trials, and in 91 % if the errors of two inputs are correlated by 0.7 and add up
+(data/validity/cost.csv).
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ MOST_RANGES = 16  # The ends of this many inputs make 65,536 combinations.
 
 
 def moved(function: Callable[[dict], float], inputs: Mapping[str, Input]) -> dict[str, tuple[float, float]]:
-    """Return, for each input with a range, the values of a function with this input at the low and at the high end."""
+    """Return, for each input with a range, the function's values with only this input moved to its low and high end."""
     values = {name: one.value for name, one in inputs.items()}
     return {
         name: (float(function(values | {name: one.low})), float(function(values | {name: one.high})))
@@ -118,9 +119,9 @@ def estimate(
     function: Callable[[dict], float], inputs: Mapping[str, Input], *, quantity: str, claim: str, unit: str
 ) -> Estimate:
     """
-    Estimate a function of the inputs, with its interval from measured inputs and its widest range.
+    Estimate a function of the inputs, with an interval from the measured inputs and, in `others`, its `extremes`.
 
-    function: Takes {input: value}; a value may be an array. Monotone in each input.
+    function: A function of a dict {input: value}, where values can be arrays; must be monotone in each input.
     """
     value = float(function({name: one.value for name, one in inputs.items()}))
     measured = [one for one in inputs.values() if one.kind == MEASURED]
@@ -140,7 +141,7 @@ def estimate(
 
 
 def extremes(function: Callable[[dict], float], inputs: Mapping[str, Input]) -> tuple[float, float]:
-    """Return the minimum and maximum of a function while each input stays in its range; NaN if no input has a range."""
+    """Return the minimum and maximum of a monotone function over the ranges of all inputs; NaN if there is no range."""
     ranged = {name: one for name, one in inputs.items() if one.has_range}
     if not ranged:
         return nan, nan

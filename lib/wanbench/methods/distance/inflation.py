@@ -105,11 +105,10 @@ class Inflation(Result):
 
 def path_inflation(pairs: pd.DataFrame, *, resamples: int = 2_000, seed: int = 0) -> Inflation:
     """
-    Compute RTT over light RTT for each unordered pair, and its median per pair of clouds. Places are the units of the
-    intervals.
+    Compute the inflation of each unordered pair, RTT over the round trip of light, and the median per pair of clouds.
 
-    Pairs nearer than 100 km are left out and counted. The bootstrap resamples places within strata; the places of a
-    stratum have regions of the same clouds.
+    Pairs nearer than 100 km are left out; a caution counts them. Intervals come from a bootstrap over places (regions
+    at most 100 km apart). For a pair of clouds, each stratum of the bootstrap has the places of the same clouds.
 
     pairs: Table `pairs`, with `light_rtt_ms`.
     """

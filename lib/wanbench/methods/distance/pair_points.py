@@ -17,7 +17,12 @@ DISTANCE_AXIS = "great-circle distance (km)"
 
 
 def add_points(figure: go.Figure, frame: pd.DataFrame, x: pd.Series, y: pd.Series, hover: str) -> None:
-    """Add one trace of points per pair of clouds, those within one cloud first."""
+    """
+    Add a trace of points per pair of clouds; pairs within one cloud come first.
+
+    x, y: A value per row of `frame`.
+    hover: Plotly's template of the hover text below a pair's name.
+    """
     names = sorted(frame.cloud_pair.unique(), key=lambda name: (len(set(name.split("-"))), name))
     size = {"size": 7, "opacity": 0.75} if len(frame) > FEW_PAIRS else {"size": 9, "opacity": 0.95}
     for name in names:
@@ -39,7 +44,7 @@ def against_distance(frame: pd.DataFrame, band_of, column: str, name: str) -> tu
     """
     Draw the values of pairs against distance, with a fitted line and its band.
 
-    band_of: Takes distances in km and returns the line with its band: distance_km, `column`, low, high.
+    band_of: A function of distances in km; returns the line with its band: distance_km, `column`, low, high.
     column: "rtt_ms" (which also draws the round trip of light in fibre) or "throughput_bps".
     name: The line's name in the legend.
 
@@ -81,5 +86,5 @@ def pair_labels(frame: pd.DataFrame) -> list[str]:
 
 
 def basis(sample) -> str:
-    """Return the size of a sample as text: "66 pairs of 12 regions"."""
+    """Return the size of a sample as text, such as "66 pairs of 12 regions"."""
     return f"{count(sample.n_pairs, 'pair')} of {count(sample.n_regions, 'region')}"

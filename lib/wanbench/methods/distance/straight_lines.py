@@ -1,4 +1,8 @@
-"""Fit RTT and throughput against distance: straight lines over unordered pairs; places are the units of intervals."""
+"""
+Fit RTT and throughput against distance by straight lines over unordered pairs of regions.
+
+Intervals treat places (regions at most 100 km apart), not pairs, as independent.
+"""
 
 from __future__ import annotations
 
@@ -175,9 +179,9 @@ def fit_throughput(pairs: pd.DataFrame, **options) -> ThroughputFit:
     """
     Fit log10(throughput) on distance by ordinary least squares, one value per unordered pair.
 
-    The two directions of a pair share distance and path, so their errors are correlated: they count as one observation,
-    their geometric mean. If every pair has both directions, the line through ordered pairs is the same. The options are
-    those of `fit_rtt`.
+    The value of a pair is the geometric mean of both directions, because these share distance and path, so that their
+    errors are correlated. If every pair has both directions, the line through ordered pairs is the same. The options
+    are those of `fit_rtt`.
     """
     return throughput_line(unordered(pairs, "throughput_bps", combine="geometric mean"), **options)
 

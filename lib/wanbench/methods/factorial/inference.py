@@ -46,8 +46,8 @@ class RobustVariance:
         """
         Compute the degrees of freedom of the variance of a linear combination of coefficients, at most `max_freedom`.
 
-        With s_i the variance of run i, the estimated variance is a quadratic form e'Ke of the errors, with mean sum(s_i
-        K_ii) and variance 2 sum(s_i s_j K_ij²); the degrees of freedom are twice the mean squared over the variance.
+        The estimated variance is a quadratic form e'Ke of the errors. If run i has variance s_i, the form has mean m =
+        sum(s_i K_ii) and variance v = 2 sum(s_i s_j K_ij²); the degrees of freedom are 2 m² / v.
         """
         weight = self.design @ self.inverse @ combination
         residual_maker = np.eye(len(self.design)) - self.design @ self.inverse @ self.design.T

@@ -170,7 +170,7 @@ def columns(codes: Mapping[str, np.ndarray], terms: Sequence[tuple[str, ...]]) -
 
 
 def with_blocks(design: np.ndarray, blocks) -> np.ndarray:
-    """Add columns that give each block its own offset; the offsets average 0. If `blocks` is None, add nothing."""
+    """Add columns to a design so that each block has an offset, 0 on average over runs. Without blocks, add none."""
     if blocks is None:
         return design
     levels = pd.get_dummies(blocks, dtype=float).to_numpy()
@@ -179,9 +179,9 @@ def with_blocks(design: np.ndarray, blocks) -> np.ndarray:
 
 def block_half_width(rest, blocks, level: float) -> float:
     """
-    Compute half the width of Student's t interval of the blocks' mean residuals, to allow for blocks that were not run.
+    Compute half the width of Student's t interval of the mean over blocks, to allow for blocks that were not run.
 
-    rest: Residuals of the runs, which include the effects of blocks.
+    rest: Residuals of the runs, with the effects of blocks still in them.
 
     Returns 0 without blocks, and NaN for a single block.
     """
@@ -196,7 +196,7 @@ def block_half_width(rest, blocks, level: float) -> float:
 
 def slopes(name: str, codes: Mapping[str, np.ndarray], terms: Sequence[tuple[str, ...]], n_columns: int) -> np.ndarray:
     """
-    Return the slope over the code of `name` in each row, as weights (rows, columns) of the coefficients.
+    Return weights (rows, columns): weights @ coefficients is each row's slope of the response over the code of `name`.
     """
     names = list(codes)
     weights = np.zeros((len(codes[name]), n_columns))

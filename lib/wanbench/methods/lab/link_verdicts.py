@@ -34,7 +34,7 @@ FRAGMENT_BYTES = 1480  # IP payload of a packet of 1,500 bytes
 
 def rtt(echoes: pd.DataFrame, links: pd.DataFrame, *, statistic: str = "median") -> Verdicts:
     """
-    Judge whether the RTT differs from the sum of both requested one-way delays by at most 1 ms + 1 %.
+    Judge whether the RTT is within 1 ms + 1 % of the sum of both requested one-way delays.
 
     Lost echoes and duplicate replies do not count.
 
@@ -63,7 +63,7 @@ def rtt(echoes: pd.DataFrame, links: pd.DataFrame, *, statistic: str = "median")
 
 def jitter(echoes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     """
-    Judge whether the standard deviation of the RTT differs from the requested one by at most 0.5 ms + 10 %.
+    Judge whether the standard deviation of the RTT is within 0.5 ms + 10 % of the requested value.
 
     The requested value is the root of the sum of the squared jitters of both directions. The interval is the chi-square
     interval of a standard deviation of normal values. Jitter is autocorrelated, so n echoes count as n (1 - r^2) / (1 +
@@ -117,8 +117,8 @@ def effective_n(values: np.ndarray, of: str = "variance") -> float:
     """
     Return the effective number of independent values, from the lag-1 autocorrelation r.
 
-    It is n (1 - r^2) / (1 + r^2) for a variance and n (1 - r) / (1 + r) for a mean, and at least 2; a negative r counts
-    as 0.
+    The number is n (1 - r^2) / (1 + r^2) for a variance and n (1 - r) / (1 + r) for a mean, but at least 2. A negative
+    r is treated as 0.
 
     of: "variance" or "mean".
 
@@ -159,8 +159,8 @@ def rate(transfers: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     Judge whether the median rate at the receiver, headers included, is within 5 % of the link's rate limit.
 
     A link's limit applies to whole packets, but iperf3 counts payload. So the throughput of each transfer is multiplied
-    by (payload + headers) / payload, where headers are 52 bytes per TCP segment (IPv4, TCP, timestamps), or 28 bytes
-    per UDP datagram and 20 more for each fragment after the first; with IPv6, 20 bytes more per segment or datagram.
+    by (payload + headers) / payload. Headers are 52 bytes per TCP segment (IPv4, TCP, timestamps), or 28 bytes per UDP
+    datagram and 20 more for each fragment after the first. With IPv6 they are 20 bytes longer.
     Directions without a rate limit have no row.
     """
     rows = []
@@ -198,7 +198,7 @@ def cut(echoes: pd.DataFrame, cuts: pd.DataFrame) -> Verdicts:
     Judge whether the last reply came within 100 ms of the command that cut a link.
 
     The verdict is "unknown" unless replies arrived in the 5 s before the cut, at most 100 ms apart (median), and an
-    echo was lost after it: otherwise missing replies are no evidence of the cut.
+    echo was lost after the cut. Otherwise missing replies are no evidence of the cut.
 
     echoes: The table of this name, with `received_at_s` (ping -D).
     cuts: One row per cut: run_id, from_region, to_region, cut_at_s (Unix time of the command), healed_at_s (null if

@@ -39,8 +39,8 @@ def windows(samples: pd.DataFrame) -> pd.DataFrame:
 
     Returns DataFrame: run_id, test_id, attempt, link_from, link_to, start_s, end_s (Unix s), rate_bps, carried_bps,
         utilisation (NaN if the link has no rate, or its rate changed within the window), packets_per_s (delivered),
-        packets_sent and packets_queue_dropped in the window, bytes_backlog (at its end). A window in which counters
-        decrease is left out, because a new lab was opened.
+        packets_sent and packets_queue_dropped in the window, bytes_backlog (at the window's end). A window in which
+        counters decrease is left out, because a new lab was opened.
     """
     rows = samples.sort_values("at_s", kind="stable")
     # A lost packet has used up some of the link's rate, because packets are lost after the queue.
@@ -150,7 +150,7 @@ def capacity(samples: pd.DataFrame) -> Capacity:
 
 
 def by_link(loads: pd.DataFrame) -> pd.DataFrame:
-    """Summarise each link's windows of known utilisation, indexed by `LINK`: `Capacity.links` without backlogs."""
+    """Summarise windows per test and link (`LINK`), with the columns of `Capacity.links` except those on backlogs."""
     loads = loads.assign(window_s=loads.end_s - loads.start_s, is_full=loads.utilisation >= AT_CAPACITY)
     groups = loads.groupby(LINK, dropna=False)
     table = groups.agg(

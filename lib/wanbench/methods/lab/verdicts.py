@@ -55,7 +55,7 @@ MARKS = {WITHIN: (theme.WITHIN, "circle"), OUTSIDE: (theme.OUTSIDE, "x"), UNKNOW
 
 class Verdicts(RowsResult):
     """
-    Requested and delivered values of links, and whether they agree within a limit.
+    Requested and delivered values of links, and verdicts: whether the values agree within a limit.
 
     rows: One row per link and quantity: run_id, from_region, to_region, quantity, unit, requested, delivered, low,
         high, level, error (delivered less requested), allowed (the largest allowed error), limit (as text), n, verdict
@@ -266,7 +266,7 @@ def answered(echoes: pd.DataFrame) -> pd.DataFrame:
 
 
 def row_of(key, name: str, unit: str, level: float, limit: str, n: int) -> dict:
-    """Return a row that has no verdict yet."""
+    """Return a row of `Verdicts.rows` with verdict "unknown", all measured numbers NaN, and run and ends from `key`."""
     start = dict(zip(LINK_KEY, key, strict=True)) | {"quantity": name, "unit": unit}
     numbers = dict.fromkeys(("requested", "delivered", "low", "high", "error", "allowed"), nan)
     return {**start, **numbers, "level": level, "limit": limit, "n": n, "verdict": UNKNOWN, "note": ""}
@@ -274,9 +274,9 @@ def row_of(key, name: str, unit: str, level: float, limit: str, n: int) -> dict:
 
 def judged(requested, delivered, low, high, allowed=nan, note="") -> dict:
     """
-    Return the columns of a row that depend on the measurement.
+    Return the columns of a row that depend on the measurement: all numbers, the verdict and the note.
 
-    allowed: The largest allowed error; NaN: the request must lie in the interval.
+    allowed: The largest allowed error; NaN means that `requested` must lie between `low` and `high` instead.
     """
     error = delivered - requested
     within = low <= requested <= high if isnan(allowed) else abs(error) <= allowed
@@ -286,7 +286,7 @@ def judged(requested, delivered, low, high, allowed=nan, note="") -> dict:
 
 
 def or_unknown(row: dict, request, reason: str) -> dict:
-    """Return the row; if it has no verdict, add a note: `reason`, or that the request is not known."""
+    """Return the row; if its verdict is "unknown", add the note `reason` or, without a request, that it is missing."""
     if row["verdict"] == UNKNOWN and not row["note"]:
         row["note"] = "the tables do not say what was requested" if request is None else reason
     return row

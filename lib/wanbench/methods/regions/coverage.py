@@ -1,7 +1,8 @@
 """
-Warn how often intervals cover the true value, from simulated surveys.
+Warn if intervals cover the true value too rarely or too often in simulated surveys.
 
-`make validity` computes these numbers and writes them to data/validity; a test checks that both agree.
+`make validity` computes the coverages below and writes them to data/validity; a test checks that both agree. A
+coverage is a pair: the lowest and the highest over the simulated conditions, in per cent.
 """
 
 from math import log
@@ -39,14 +40,15 @@ FEW_REGIONS = 16  # With this many regions or more, an interval that is too wide
 
 def caution(quantity: str, n_units: int, skew=None) -> tuple[str, ...]:
     """
-    Return warnings if an interval's simulated coverage is outside `BAND`, or is low with skewed effects.
+    Return warnings if an interval's simulated coverage is outside `BAND`, or below it with skewed effects of regions.
 
-    The simulated survey is the largest one with at most `n_units` regions, or else the smallest one. A coverage above
-    the band (the interval is too wide) is reported for few units only.
+    The coverage is that of the largest simulated survey with at most `n_units` regions, or else of the smallest one. A
+    coverage above the band (the interval is too wide) is reported for fewer than 16 units only.
 
     quantity: A key of `COVERAGE`.
     n_units: Number of independent units (places).
-    skew: The test for skewed effects (`places.Skew`); simulations with skewed effects count if the test is significant.
+    skew: The test for skewed effects (`places.Skew`). If it is significant, simulations with skewed effects are used,
+        too.
     """
     cautions = ()
     size, (low, high) = _simulated(COVERAGE[quantity], n_units)
@@ -60,7 +62,7 @@ def caution(quantity: str, n_units: int, skew=None) -> tuple[str, ...]:
 
 
 def lower_coverage(quantity: str, n_units: int) -> str:
-    """Return a sentence for an assumption: which conditions lower the coverage, and by how much; "" if none does."""
+    """Return the end of an assumption: the conditions that lower the coverage, and how far; "" if there are none."""
     conditions = {
         "effects shared over 1,500 km or more": _nearest(CORRELATED_COVERAGE.get(quantity), n_units),
         "skewed or heavy-tailed effects of regions, or detours of a few regions": _simulated(
@@ -84,8 +86,8 @@ def coverage_with_few_beyond(n_units: int) -> str:
 
 def caution_if_correlated(quantity: str, n_regions: int) -> tuple[str, ...]:
     """
-    Warn about the coverage if effects of nearby places are correlated; () if the coverage is in the band or was not
-    simulated.
+    Warn that the coverage is low where effects of nearby places are correlated; () if simulations with such effects
+    reach the band, or if there are none.
     """
     size, ends = _nearest(CORRELATED_COVERAGE.get(quantity), n_regions)
     if ends[0] >= BAND[0]:

@@ -23,7 +23,7 @@ CHUNK_CELLS = 4_000_000  # Number of weights held at a time: 32 MB
 
 
 def touches(first: np.ndarray, second: np.ndarray, n_regions: int) -> np.ndarray:
-    """Return a mask (regions, pairs): whether the region is an end of the pair."""
+    """Return a mask (regions, pairs) that is true where the region is an end of the pair."""
     region = np.arange(n_regions)[:, None]
     return (first == region) | (second == region)
 
@@ -49,8 +49,8 @@ def sandwich(design: np.ndarray, residual: np.ndarray, first, second, n_regions:
     Compute the dyadic-cluster-robust covariance of OLS coefficients: (coefficients, coefficients).
 
     The formula is by Aronow, Samii & Assenova (2015), with the correction G/(G-1) (n-1)/(n-k) of Cameron & Miller
-    (2014). Two pairs of the same two regions are counted under both regions, so their product is subtracted once. The
-    diagonal can be negative in small samples.
+    (2014). Two pairs of the same two regions are counted under both regions, so the product of their terms is
+    subtracted once. The diagonal can be negative in small samples.
 
     design, residual: Arrays (pairs, coefficients) and (pairs,).
     """

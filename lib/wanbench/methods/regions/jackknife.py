@@ -1,10 +1,10 @@
 """
 Fit least squares over pairs without each region in turn, and derive the variance of the coefficients (jackknife).
 
-The jackknife over regions (Quenouille 1956; MacKinnon, Nielsen & Webb 2023) is never negative and needs no model. But
-as each pair belongs to two regions, it is too large, by a factor that depends on how much of the scatter is specific to
-single pairs. A working model corrects this, as in Bell & McCaffrey (2002) and Imbens & Kolesár (2016): the expectation
-of the jackknife under the model gives the scale, the variance of the jackknife gives the degrees of freedom.
+The jackknife variance over regions (Quenouille 1956; MacKinnon, Nielsen & Webb 2023) is never negative and needs no
+model. But each pair belongs to two regions, so this variance is too large. The factor depends on how much of the
+scatter is specific to single pairs. A working model yields the factor, from the expectation of the jackknife variance,
+and the degrees of freedom, from its variance (as in Bell & McCaffrey 2002 and Imbens & Kolesár 2016).
 
 The model is y = X b + u_first'x + u_second'x + e: each region adds one random vector u to the coefficients of all its
 pairs, and each pair has an independent error e (Snijders & Kenny 1999). The variance components come from restricted
@@ -221,7 +221,7 @@ class LeaveOut:
     lost: np.ndarray
 
     def determined(self, combination) -> np.ndarray:
-        """Return whether combinations (..., k) of coefficients are determined, whichever single region is left out."""
+        """Return whether each combination (..., k) of coefficients can be determined without any single region."""
         moved = np.einsum("gab,...b->...ga", self.lost, np.asarray(combination, dtype=float))
         return np.abs(moved).max(axis=(-2, -1)) < LOST
 
@@ -234,8 +234,8 @@ class LeaveOut:
 
     def scale(self, combination) -> Any:
         """
-        Return the factor that corrects the jackknife variance: true variance over mean jackknife variance, by the
-        model.
+        Return the factor that corrects the jackknife variance of a combination (..., k): its true variance over the
+        expectation of its jackknife variance, both under the working model.
         """
         combination, n = np.asarray(combination, dtype=float), len(self.without_region)
         model = np.einsum("...a,ab,...b->...", combination, self.model, combination)

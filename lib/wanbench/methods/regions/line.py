@@ -80,6 +80,7 @@ def pearson_interval(total: np.ndarray, without: np.ndarray, left: LeaveOut, lev
 
     total, without: Sums of 1, x, y, xx, xy, yy of standardised x and y over all pairs (6,), and without each region
         (regions, 6).
+    left: The standardised line fitted without each region.
     """
     slope, spread, scatter = _parts(total)
     slopes, spreads, scatters = _parts(without)
@@ -135,7 +136,7 @@ def _parts(sums: np.ndarray):
 
 @dataclass(frozen=True)
 class Part:
-    """A fit's parameter with intervals; `naive` takes pairs as independent, `others` use other methods."""
+    """A fitted parameter with intervals: `naive` treats pairs as independent, and `others` use other methods."""
 
     value: float
     interval: Interval
@@ -222,13 +223,16 @@ class Standardisation:
         return np.stack([intercept, slope, solved[..., 2]], axis=-1)
 
     def height(self, x) -> np.ndarray:
-        """Return the weights (..., 2) of the standardised intercept and slope in the line's y at x (...)."""
+        """
+        Return weights (..., 2): their product with (intercept, slope) of the standardised line is the height of the
+        original line at x (...), less the mean of y.
+        """
         x = np.asarray(x, dtype=float)
         return self.sd_y * np.stack([np.ones_like(x), (x - self.mean_x) / self.sd_x], axis=-1)
 
     @property
     def slope(self) -> np.ndarray:
-        """Weights (2,) of the standardised intercept and slope in the line's slope."""
+        """Weights (2,): their product with (intercept, slope) of the standardised line is the original line's slope."""
         return np.array([0.0, self.sd_y / self.sd_x])
 
 
@@ -246,8 +250,8 @@ def straight_line(
     Fit the line, with intervals that treat places, or other clusters of regions, as the independent units.
 
     All main intervals come from the lines fitted without each place in turn (module `jackknife`). For comparison,
-    `others` of each parameter holds three more intervals: by the jackknife over places less the jackknife over pairs,
-    by the sandwich, and from percentiles of a bootstrap over places.
+    `others` of each parameter has up to three more intervals: by the jackknife over places less the jackknife over
+    pairs, by the sandwich, and from percentiles of a bootstrap over places.
 
     x, y: Values of each pair of the sample.
     resamples, seed: Number of resamples of the bootstrap, and the seed of their draw.

@@ -2,7 +2,7 @@
 Group regions into the units that intervals treat as independent (by default places), and test the units' effects.
 
 Clouds build their regions in the same cities, where they share cables, exchanges and detours. In the survey of 2022
-the effects of two clouds' regions in one city correlate at 0.95, so they are hardly two observations. The unit is
+the effects of two clouds' regions in one city correlate at 0.95, hardly two separate observations. The unit is
 therefore the place, not the region (cluster-robust inference: Cameron & Miller 2015). Moran's I (1950) tests whether
 effects of nearby places are still correlated. D'Agostino's test (1970) tests whether effects are skewed, which makes
 intervals of r, of the intercept and of W too narrow.
@@ -67,7 +67,7 @@ class Units:
 
     @property
     def both(self) -> np.ndarray:
-        """For each pair, the number of its unordered pair of units, from 0."""
+        """The number, from 0, of the unordered pair of units to which each pair of regions belongs."""
         return unordered_numbers(self.first, self.second, self.n)
 
     def warnings(self) -> tuple[str, ...]:
@@ -169,8 +169,8 @@ def moran(residual: np.ndarray, distance_km: np.ndarray, grouped: Units) -> Mora
     """
     Test whether effects of nearby units are correlated, by Moran's I.
 
-    The effect of a unit is the mean residual of its pairs with other units; the weight of two units is
-    exp(-distance / 1,000 km); p comes from 999 permutations of the effects.
+    The effect of a unit is the mean residual of its pairs with other units. The weight of two units is
+    exp(-distance / 1,000 km). The p-value comes from 999 permutations of the effects.
 
     residual, distance_km: The residual of each pair, and its length.
     grouped: The pairs of each unit (a region or place).
@@ -219,8 +219,8 @@ def skew_of_effects(residual: np.ndarray, x: np.ndarray, grouped) -> Skew | None
     """
     Test whether effects of units on the height or on the slope of a line are skewed (D'Agostino 1970).
 
-    The effect of a unit on the height is the mean residual of its pairs; its effect on the slope is the slope of their
-    residuals over x. The test with the smaller p-value is returned.
+    The effect of a unit on the height is the mean residual of the unit's pairs; the effect on the slope is the slope of
+    these residuals over x, through the mean of x. Of both tests, the one with the smaller p-value is returned.
 
     residual, x: The residual and the x of each pair.
     grouped: The units (`Units`).

@@ -45,7 +45,7 @@ def welch_half_width(sides: Sequence[np.ndarray], level: float) -> float:
 
 def ratio_estimate(log: float, half: float, *, unit: str = "times", **about) -> Estimate:
     """
-    Return the estimate of a ratio.
+    Make the Estimate of a ratio from its natural logarithm.
 
     log, half: The logarithm of the ratio, and half the width of the logarithm's interval.
     **about: Further fields of `Estimate`.
@@ -59,7 +59,7 @@ def geometric_mean(
     values, level: float, *, units: Sequence | None = None, unit_name: str = "trial", **about
 ) -> Estimate:
     """
-    Estimate the geometric mean of positive values, by Student's t on logarithms: the interval stays above zero.
+    Estimate the geometric mean of positive values by Student's t on logarithms, so the interval stays above zero.
 
     values: One value per trial.
     units: The unit of replication of each value: the result is the mean over the means of the units. Default: each
@@ -124,9 +124,7 @@ ALIKE = "Episodes are independent and alike"
 
 @dataclass(frozen=True, repr=False)
 class Median(Estimate):
-    """
-    A median over episodes; if `at_least`, it is a lower bound, because too few outages ended within their episode.
-    """
+    """A median over episodes; a lower bound if `at_least`, because too few outages ended within their episode."""
 
     at_least: bool = False
 

@@ -20,8 +20,8 @@ class OverEpisodes(RowsResult):
     Quantities measured in each episode, and their medians. A subclass names the quantities in QUANTITIES, and adds the
     sentence.
 
-    rows: One row per episode: column `BY`; a column per quantity, with missing values where it was not seen; for
-        quantities that may last beyond the episode, "<quantity>_censored": whether the value is a lower bound.
+    rows: One row per episode: column `BY`; a column per quantity, missing if the episode did not show the quantity; and
+        "<quantity>_censored", for quantities that may last beyond the episode: whether the value is a lower bound.
     level: Requested level of intervals.
     """
 

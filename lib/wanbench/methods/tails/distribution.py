@@ -4,11 +4,11 @@ A distribution of latencies, and its quantiles with intervals.
 A quantile is the smallest latency that a share q of the records does not exceed. A lost record (one that never arrived)
 exceeds every latency.
 
-The naive interval uses order statistics of n independent values. The main interval uses the effective number of values
-instead of n. The effective number follows from how much the share of records beyond a latency varies from run to run
-or, within one run, from period to period (Korn & Graubard 1998 for a share; Woodruff 1952 for the quantile). The
-smallest effective number from the quantile to the end of the interval counts, because bursts may lie beyond the
-quantile. There is no upper end if one burst contains too many of the records beyond the quantile.
+The naive interval uses order statistics of n independent values. The main interval uses an effective number of values
+instead of n (Korn & Graubard 1998 for a share; Woodruff 1952 for the quantile). The more the share of records beyond a
+latency varies between runs, or between periods of a single run, the smaller is this number. Of the latencies from the
+quantile to the end of the interval, the one with the smallest effective number counts, because bursts may lie beyond
+the quantile. There is no upper end if one burst contains too many of the records beyond the quantile.
 """
 
 from __future__ import annotations
@@ -45,8 +45,7 @@ BURST_P = 1e-3
 @dataclass(frozen=True)
 class Parts:
     """
-    A sample divided into stretches of time; the differences between stretches show how strongly records depend on each
-    other.
+    A sample divided into stretches of time. The differences between stretches show how strongly records are correlated.
 
     run: The number of each stretch's run, from 0; stretches are in order of run and time.
     sizes: The number of records in each stretch.
@@ -72,9 +71,10 @@ class Parts:
 
     def design_effect(self, x: float, level: float = 0.95) -> float:
         """
-        Return how many records carry as much information as one independent record; at least 1.
+        Return how many records contain as much information on the share above x ms as one independent record; at least
+        1.
 
-        The result includes the factor by which few units widen an interval at this level (quantiles of t, not normal).
+        The result is larger for few units (runs or periods): intervals at `level` then need Student's t quantiles.
         """
         unit = self.run if self.n_runs > 1 else np.arange(len(self.sizes)) * SPELLS // len(self.sizes)
         unit = np.unique(unit, return_inverse=True)[1]
@@ -96,9 +96,9 @@ class Parts:
 
     def bursts(self, x: float) -> np.ndarray:
         """
-        Return the number of records beyond a latency in each burst.
+        Return the number of records that took longer than x ms in each burst.
 
-        A burst is a series of adjacent stretches with more such records than expected by chance.
+        A burst is a series of adjacent stretches with more of these records than expected by chance.
         """
         beyond = self.beyond(x)
         expected = self.sizes * beyond.sum() / self.sizes.sum()
@@ -233,7 +233,7 @@ class Tail:
         return self.at_rank(order.rank(self.n, order.check_quantile(q)))
 
     def effective_n(self, q: float, level: float = 0.95) -> float:
-        """Return how many independent values tell as much about the quantile as these n do: from 1 to n."""
+        """Return the number of independent values with as much information on the quantile as the n records: 1 to n."""
         x = self.quantile(q)
         if self.parts is None or not isfinite(x):
             return float(self.n)

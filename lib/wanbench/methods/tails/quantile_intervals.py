@@ -93,7 +93,8 @@ def min_values(q: float, level: float) -> int:
 
 def position(n: float, q: float, share: float) -> float:
     """
-    Return the position, among n ordered values, that is below the quantile in this share of samples; NaN if none is.
+    Return the position among n ordered values at which the value is below the quantile in a share `share` of samples;
+    NaN if there is no such position.
 
     n and the position need not be integers.
     """

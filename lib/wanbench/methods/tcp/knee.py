@@ -1,9 +1,9 @@
 """
 Fit y = min(level, falling - x) robustly: a horizontal line up to a knee, and a line of slope -1 beyond it.
 
-For given weights the least-squares solution is exact, without a stepwise search. If the knee is between neighbouring
-points, the solution is two weighted means; if it is on a point, it is one weighted mean. Running sums give all
-candidates at once, for many sets of weights together. Huber's loss is minimised by reweighting.
+For given weights the least-squares solution is exact, without a stepwise search. With the knee between neighbouring
+points, both lines are weighted means; with the knee on a point, a single weighted mean determines both. Running sums
+compute all candidates at once, for many sets of weights. Huber's loss is minimised by reweighting.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class Knee:
     """
     The fit of y = min(level, falling - x).
 
-    level, falling: Infinite if no point lies on their side of the knee.
+    level: The height of the horizontal line, on the left of the knee; infinite if no point lies there.
+    falling: The value at x = 0 of the falling line, on the right of the knee; infinite if no point lies there.
     x, y: The points, x ascending.
     scale: The residuals' standard deviation, as `mad_scale` estimates it.
     robust: The weights of the points by Huber's loss.

@@ -83,8 +83,8 @@ def mathis_bps(loss, rtt_ms, constant: float = PERIODIC):
     """
     Compute the throughput of loss-limited Reno: constant x MSS / (RTT sqrt(p)), in bit/s.
 
-    The law ignores timeouts and the receiver's window: it is too high beyond a loss of about 2 %. It holds for senders
-    that halve their window, not for CUBIC beyond its Reno-friendly region, and not for BBR.
+    The law ignores timeouts and the receiver's window, so its throughput is too high beyond a loss of about 2 %. The
+    law applies to senders that halve their window, not to CUBIC beyond its Reno-friendly region, nor to BBR.
 
     loss: Loss events per packet; several losses in one window count as one event.
     constant: `PERIODIC` or `RANDOM`.
@@ -101,9 +101,9 @@ def pftk_bps(loss, rtt_ms, window_bytes=np.inf):
     """
     Compute the send rate of a Reno sender in bit/s: equation 32 of Padhye et al. (1998), the full model.
 
-    The sender notices a loss by three duplicate acknowledgements or, more often for small windows, by a timeout, which
-    backs off to at most 64 times its length. The window stays below the receiver's window, and grows by one segment per
-    round trip (b = 1), as Linux counts acknowledged bytes.
+    The sender notices a loss by three duplicate acknowledgements or by a timeout, which is more frequent for small
+    windows. Timeouts back off to at most 64 times the first. The window stays below the receiver's window, and grows by
+    one segment per round trip (b = 1), as Linux counts acknowledged bytes.
 
     loss: Loss events per packet.
 
@@ -130,7 +130,7 @@ def pftk_bps(loss, rtt_ms, window_bytes=np.inf):
 
 
 def unlimited_window(loss):
-    """Return the mean window at a loss in segments, without a receiver's limit (Padhye et al. 1998, eq. 13, b = 1)."""
+    """Return the mean window in segments when a loss occurs, without a receiver's limit (Padhye 1998, eq. 13, b=1)."""
     return 1 + np.sqrt(8 * (1 - loss) / (3 * loss) + 1)
 
 
@@ -163,9 +163,9 @@ def cubic_bps(loss, rtt_ms):
     """
     Compute the throughput of loss-limited CUBIC, in bit/s: the average window of RFC 9438 (section 5.1) per round trip.
 
-    At short round-trip times or much loss CUBIC keeps Reno's window, sqrt(3/2) / sqrt(p); elsewhere its window is 1.054
-    (RTT / p) ^ (3/4), with the RTT in seconds. The formula ignores timeouts and the receiver's window. As in the RFC's
-    tables:
+    At short RTTs or much loss CUBIC keeps Reno's window, sqrt(3/2) / sqrt(p) segments. Elsewhere CUBIC's window is
+    1.054 (RTT / p) ^ (3/4) segments, with the RTT in seconds. The formula ignores timeouts and the receiver's window.
+    As in the RFC's tables:
 
     >>> [round(float(cubic_bps(p, 100)) * 0.1 / (8 * 1448)) for p in (1e-4, 1e-5)]
     [187, 1054]
@@ -180,8 +180,8 @@ def bytes_sent(duration_s, rtt_ms, window_bytes=np.inf):
     """
     Compute the bytes sent and acknowledged in `duration_s` (Cardwell, Savage & Anderson 2000, equation 15, inverted).
 
-    A connection starts with about ten segments and doubles them each round trip, so a short test at a long RTT measures
-    the RTT rather than the capacity of the path.
+    A connection starts with a window of about ten segments, which doubles each round trip. So a short test at a long
+    RTT measures the RTT rather than the capacity of the path.
 
     window_bytes: For a path of capacity C, the smaller of the window and C x RTT / 8 (`buffer_bytes`).
 
@@ -235,8 +235,8 @@ def throughput_models(transfer_s: float | None = None) -> tuple[ThroughputModel,
     """
     Return all models.
 
-    Each TCP model is limited by a fitted capacity C, as every path has one and near pairs would otherwise dominate the
-    fit. Mathis's curve is then the same as the window-limited one: throughput ~ 1/RTT below C.
+    Each TCP model is limited by a fitted capacity C, because every path has a capacity and near pairs would otherwise
+    dominate the fit. Mathis's curve then equals the window-limited curve: both are proportional to 1/RTT below C.
 
     transfer_s: The duration of each test in seconds; without it, the model of finite transfers is left out.
     """

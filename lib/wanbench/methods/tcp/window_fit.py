@@ -109,7 +109,7 @@ class WindowFit(Result):
 
     @property
     def limits(self) -> str:
-        """Say how many pairs each limit applies to: "the window limits 12 pairs and the capacity limits 3 pairs"."""
+        """Return, as text, the number of pairs that each limit applies to: "the window limits 12 pairs and ..."."""
         n_pairs = self.pairs.limit.value_counts()
         return " and ".join(f"the {name} limits {count(int(n), 'pair')}" for name, n in n_pairs.items())
 
@@ -167,10 +167,10 @@ def fit_window(pairs: pd.DataFrame, **options) -> WindowFit:
     Fit W and C to the logarithm of throughput with Huber's loss, one value per unordered pair.
 
     The variance of log W is the jackknife over regions, less the jackknife over pairs times the share of the scatter
-    that is specific to single pairs. Variance components give this share and the degrees of freedom. C and the knee
-    change abruptly with a single region, so their intervals are percentiles of a bootstrap over regions; an end is
-    infinite if resamples had no such limit. If RTTs were measured without load, they lack the queue that a transfer
-    causes, and W is too small.
+    that is specific to single pairs. This share and the degrees of freedom come from variance components. C and the
+    knee change abruptly with a single region, so their intervals are percentiles of a bootstrap over regions. An end is
+    infinite if the resamples at that percentile have no such limit. RTTs that were measured without load lack the queue
+    that a transfer causes; W is then too small.
 
     pairs: Table `pairs`.
     **options: `level`, `resamples`, `seed` and `cluster`, as in `straight_lines.fit_rtt`.

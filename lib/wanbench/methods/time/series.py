@@ -18,7 +18,8 @@ RESPONSE = 2_000  # Length of the impulse response: even with the largest root i
 
 def fit_autoregression(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """
-    Fit the coefficients of an autoregression, corrected for bias; none for a series that is constant or too short.
+    Fit the coefficients of an autoregression, and correct their bias; return an empty array for a series that is
+    constant or too short.
     """
     n, centred = len(values), values - values.mean()
     # The sum of squares of a constant series is not 0, due to rounding.
@@ -39,8 +40,8 @@ def least_squares(rows: np.ndarray, order: int) -> np.ndarray:
     """
     Fit the autoregression of each row about its mean by least squares: coefficients (rows, order).
 
-    Of equally good fits, the one with the smallest norm is taken: zero for a constant row, such as a resample of a
-    bursty series.
+    If several fits are equally good, return the one with the smallest norm: zeros for a constant row, such as a
+    resample of a bursty series.
     """
     rows = rows - rows.mean(axis=1, keepdims=True)
     n = rows.shape[1]
@@ -50,7 +51,7 @@ def least_squares(rows: np.ndarray, order: int) -> np.ndarray:
 
 
 def whitened(centred: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-    """Return the residuals of the autoregression: fewer than the values of the series, by its order."""
+    """Return the residuals of an autoregression of order p on a centred series; the first p values have none."""
     return scipy.signal.lfilter(np.concatenate([[1.0], -coefficients]), [1.0], centred)[len(coefficients) :]
 
 

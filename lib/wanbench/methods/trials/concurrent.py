@@ -1,4 +1,8 @@
-"""Summarise what was measured during a trial's load: pings, background traffic, packets on the link."""
+"""
+Summarise what was measured during a trial's load: pings, background traffic, packets on the link.
+
+The counted seconds of a trial are those in which all producers ran after their warm-up (module `counted_seconds`).
+"""
 
 import numpy as np
 import pandas as pd
@@ -63,8 +67,9 @@ def background(transfers: pd.DataFrame, intervals: pd.DataFrame, spans: pd.DataF
 
     Returns DataFrame: measured_background_bps (payload towards the brokers, while the traffic was running),
         background_packets_per_s, background_wire_bps (with IP and UDP or TCP headers), and background_covered: the
-        share of the counted seconds in which the traffic was running, if it started as late as its rounded start time
-        allows. Without times of iperf3's intervals, this is null and the other numbers are for the whole transfer.
+        largest share of the counted seconds that the traffic can have covered, as iperf3 rounds its start to seconds.
+        Without times of iperf3's intervals, background_covered is null and the other columns describe the whole
+        transfer.
     """
     sent = transfers[transfers.direction.fillna("forward") == "forward"]
     udp = sent.protocol == "UDP"

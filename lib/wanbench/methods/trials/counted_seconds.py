@@ -1,6 +1,6 @@
 """
-Select the part of a trial that counts: its last successful attempt, its counted seconds, and its producers' lines
-within them.
+Select the part of a trial that counts: its last successful attempt, its counted seconds (those in which all producers
+ran after their warm-up), and the producers' lines within these seconds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class CountedSeconds:
     """
     The counted seconds of a trial: whole seconds of Unix time from `start_s` (included) to `end_s` (not included).
 
-    rule: How they were chosen.
+    rule: How these seconds were chosen.
     fault: Why no second counts; "" if some do.
     """
 
@@ -114,9 +114,9 @@ def _spans(lines: pd.DataFrame, warmup_s: float) -> list[tuple[float, float]]:
 
 def one_replica(log: pd.DataFrame) -> pd.DataFrame:
     """
-    Return the log with one replica per partition: the one on the broker with the most batches.
+    Keep, of the rows of each partition's replicas in the brokers' log, only those of the broker with the most batches.
 
-    Every replica's log contains the same batches.
+    All replicas of a partition have the same batches, which must not be counted twice.
     """
     part = [*KEY, "topic", "partition"]
     sums = log.groupby([*part, "broker"], dropna=False, as_index=False).batches.sum()
@@ -126,10 +126,11 @@ def one_replica(log: pd.DataFrame) -> pd.DataFrame:
 
 def attempts_of(tests: pd.DataFrame, trials: pd.DataFrame) -> tuple[pd.DataFrame, list[dict]]:
     """
-    Return the attempts that count, in the order of measuring (`order`, from 1), and the others, each with its `reason`.
+    Return the attempts that count, in the order of measuring (`order`, from 1), and rows for the other attempts, with
+    the `reason` why they do not count.
 
-    Both tables have the columns of table trials, too. The last successful attempt of a trial counts. A failed attempt
-    that was retried successfully is in neither table.
+    Both have the columns of table trials, too. The last successful attempt of a trial counts. A failed attempt that was
+    retried successfully is in neither.
 
     tests, trials: The tables of those names.
     """
@@ -155,9 +156,9 @@ def attempts_with_loads(
     tables: Mapping[str, pd.DataFrame], columns: Sequence[str], loads: pd.DataFrame
 ) -> pd.DataFrame:
     """
-    Return all attempts of open-loop trials with their loads, and `why` an attempt does not count.
+    Return the attempts of open-loop trials, joined with their loads; column `why` says why an attempt does not count.
 
-    `why` is "" if the attempt counts; else it failed, was repeated later, or its load had an error.
+    `why` is "" if the attempt counts. Other attempts failed, were repeated later, or have a load with an error.
 
     tables: Tables tests and trials.
     columns: The columns of table trials to return.
@@ -180,7 +181,7 @@ def records_per_s(inside: pd.DataFrame) -> pd.Series:
 
 
 def behind_s(inside: pd.DataFrame) -> float:
-    """Return by how many s the slowest producer lags behind its target rate at its last line; NaN without a target."""
+    """Return the largest lag in s of a producer behind its target rate, at its last line; NaN without a target."""
     if inside.behind_s.isna().all():
         return nan
     last = inside.sort_values("window").groupby("producer").behind_s.last()

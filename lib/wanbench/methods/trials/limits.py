@@ -179,10 +179,10 @@ def _reached(part: pd.DataFrame, name: str, level: float) -> Estimate:
 
 def ratio_of_units(sides: list[pd.Series], quantity: str, claim: str, unit: str, level: float) -> Estimate:
     """
-    Estimate a ratio, with a t interval, from the logarithms of independent units.
+    Estimate a ratio from independent units, with an interval by Student's t on logarithms.
 
-    sides: One series: ratios, whose geometric mean is estimated. Two series: values of a and of b, whose geometric
-        means are divided (b over a).
+    sides: Either one series of ratios, whose geometric mean is estimated, or two series of values, for the geometric
+        mean of the second over that of the first.
     unit: What an element of a series stands for, such as "trial".
     """
     logs = [np.log(side.to_numpy(dtype=float)) for side in sides]

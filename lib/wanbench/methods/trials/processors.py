@@ -1,4 +1,4 @@
-"""Compute how busy processors were in a trial, which programs used them, and whether this reduced throughput."""
+"""Compute the utilisation of processors in trials, by program, and whether high utilisation reduced throughput."""
 
 from __future__ import annotations
 
@@ -82,12 +82,12 @@ class ProcessorEffect(Result):
 
     def bounding(self, ratio: Estimate | None, of: str, over: str) -> Estimate | None:
         """
-        Return a ratio between two settings, as a lower or upper bound if processors were full in one of them.
+        Return a ratio of rates between two settings, as a bound if processors were full in one of them.
 
-        On a larger machine, a setting with full processors may reach more. So the interval has no upper end if setting
-        `of` is the full one, and no lower end if setting `over` is.
+        On a larger machine, a setting with full processors may reach a higher rate. So the interval has no upper end if
+        processors were full in setting `of`, and no lower end if they were full in setting `over`.
 
-        ratio: The ratio of setting `of` to setting `over`, or None, which is returned.
+        ratio: The rate of setting `of` over that of setting `over`; None is returned as None.
         """
         if ratio is None or not {of, over} & {*self.full}:
             return ratio
@@ -158,8 +158,8 @@ def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
 
 def mean_use(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
-    Return, for each trial, the mean busy_percent and iowait_percent of the busiest machine, and fullest_link: the mean
-    utilisation of the fullest link. Values that were not measured are NaN.
+    Return, for each trial, three means over the counted seconds: busy_percent and iowait_percent, each of the machine
+    where it is largest, and fullest_link, the utilisation of the fullest link. Values that were not measured are NaN.
 
     rates: The trials.
     tables: Tables metrics and link_samples, if any.

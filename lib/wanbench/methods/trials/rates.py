@@ -122,8 +122,8 @@ class TrialRates(Result):
 
     def marked(self, frame: pd.DataFrame) -> pd.DataFrame:
         """
-        Add two columns to a table: `setting`, that of the row's trial, and `counts`, whether the row lies in counted
-        seconds.
+        Keep the rows of these trials, and add two columns: `setting`, that of the row's trial, and `counts`, whether
+        the row lies within the trial's counted seconds.
 
         A row covers start_s to end_s. In a table without these columns it covers the interval_s seconds before at_utc.
         """
@@ -368,7 +368,7 @@ def largest_quantiles(producers: pd.DataFrame) -> pd.DataFrame:
 
 
 def points(part: pd.DataFrame, value: str, name: str, shade: str, symbol: str) -> dict:
-    """Return the arguments of a trace with a point per trial."""
+    """Return the arguments of a Plotly trace with a point per trial of `part`: column `value` against `order`."""
     text = [
         theme.plain(f"{row.test_id}: {row.n_seconds} s by {row.counted_by}")
         for row in part[["test_id", "n_seconds", "counted_by"]].itertuples(index=False)
@@ -385,7 +385,7 @@ def points(part: pd.DataFrame, value: str, name: str, shade: str, symbol: str) -
 
 
 def add_mean(figure: go.Figure, values: pd.Series, order: pd.Series, shade: str, **where) -> None:
-    """Draw a line at the mean of the values, with its interval as a band, over the range of `order`."""
+    """Draw a line at the mean of the values, with a band for Student's interval, over the range of `order`."""
     values = values.dropna().to_numpy(dtype=float)
     if not len(values):
         return

@@ -26,13 +26,14 @@ RULES = (
 
 def compression_levels(**measured: Estimate | Result | None) -> Audit:
     """
-    Test every claim of source 005 on the source's own numbers and on a re-run.
+    Test every claim of source 005 by arithmetic on the numbers that it prints, and by measured quantities.
 
     Parameters
     ----------
     **measured
-        Measured quantities by their name in `RULES`: ratios of messages per second, or of sizes, between the two levels
-        that a claim names; `lowest_over_highest_rate` is the smallest ratio of rates over the codecs.
+        Measured quantities by their name in `RULES`; a claim without one is tested by arithmetic only. Most are ratios
+        between the two levels that a claim names, of messages per second or of message sizes.
+        `lowest_over_highest_rate` is the ratio of rates of the codec for which it is smallest.
 
     Examples
     --------

@@ -29,10 +29,10 @@ ASSUMPTION = "Blocks are independent, and a disturbance of a block affects all o
 @dataclass(frozen=True, repr=False)
 class Levels(RowsResult):
     """
-    Geometric means of every setting (a codec at a level), and ratios between settings.
+    Rate, latency and message size of each setting (a codec at a compression level).
 
-    `rows` has one row per setting: `setting`, `codec`, `level`, `n` (trials), and the columns of `MEASURES`. `trials`
-    has one row per trial.
+    `rows` has one row per setting: `setting`, `codec`, `level`, `n` (trials), and the geometric mean over trials of
+    each column of `MEASURES`. `trials` has one row per trial.
     """
 
     trials: pd.DataFrame
@@ -41,9 +41,7 @@ class Levels(RowsResult):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """
-        Return each codec's ratios of the lowest level over the highest: of messages per second, then of message size.
-        """
+        """Each codec's ratios of its lowest level to its highest: of messages per second, and of message size."""
         return tuple(
             self.ratio(part.setting.iloc[0], part.setting.iloc[-1], of)
             for _, part in self.rows.groupby("codec", sort=False)
@@ -75,9 +73,9 @@ class Levels(RowsResult):
 
     def ratio(self, setting: str, over: str, of: str = FAST) -> Estimate:
         """
-        Estimate the ratio of a measure (`of`) with `setting` to the same measure with setting `over`.
+        Estimate the ratio of the column `of` with `setting` to the same column with the setting `over`.
 
-        Only blocks with both settings are used.
+        Only blocks that measured both settings are used.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Summarise transfers by congestion control and path: throughput, its fall with the RTT, and ratios within blocks."""
+"""Estimate TCP throughput by congestion control and path, its slope over the RTT, and the ratio of BBR to CUBIC."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ PANELS, ROW_PX = 4, 220  # Panels side by side that leave room for their titles,
 
 def transfer_rows(run: Run, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
-    Join each transfer of a run with its path and its block.
+    Return the finished transfers of a run, each with the settings of its path and its block.
 
-    Returns the columns of table transfers, `algorithm`, `block`, `rtt_ms` (nominal), `loss` (0 to 1), `burst` (mean
-    number of packets lost in a row), `queue` (in bandwidth-delay products), `rate_bps`. MissingDataError if none ended.
+    Adds to table transfers the columns `algorithm`, `block`, `rtt_ms` (nominal), `loss` (0 to 1), `burst` (mean number
+    of packets lost in a row), `queue` (in bandwidth-delay products) and `rate_bps`. Raises MissingDataError: no
+    transfer finished.
     """
     links = tables["links"].assign(
         rtt_ms=lambda row: 2 * row.delay_ms,
@@ -50,10 +51,11 @@ def transfer_rows(run: Run, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 def bbr_over_cubic(rows: pd.DataFrame, measure: str, where: str) -> Estimate:
     """
-    Estimate the ratio of a measure with BBR to that with CUBIC, from the blocks that have both.
+    Estimate the ratio of the mean with BBR to the mean with CUBIC, from the blocks that have both algorithms.
 
-    `rows` has the columns `block`, `measure`, and `algorithm`, or `setting` for Kafka's trials. `where` names the
-    rows in sentences. ParameterError if no block has both.
+    `measure` names the column of `rows` to compare; column `algorithm` (or `setting`, for trials of Kafka) says "bbr"
+    or "cubic", and column `block` the block. `where` ends the estimate's sentence, such as "at 1 % loss". Raises
+    ParameterError: no block has both.
     """
     pairs = rows.pivot_table(index="block", columns="algorithm" if "algorithm" in rows else "setting", values=measure)
     pairs = pairs.reindex(columns=["bbr", "cubic"]).dropna()
@@ -66,8 +68,10 @@ def bbr_over_cubic(rows: pd.DataFrame, measure: str, where: str) -> Estimate:
 
 def block_means(rows: pd.DataFrame, keys: Sequence[str], measure: str) -> pd.DataFrame:
     """
-    For each combination of `keys`, compute the mean of a measure over blocks, the ends `low` and `high` of its
-    interval, and `n`, the number of blocks. A transfer that stalled counts as 0.
+    Average the column `measure` over blocks, for each combination of values in the columns `keys`.
+
+    Returns one row per combination: the keys, the mean, the ends `low` and `high` of its 95 % interval, and `n`, the
+    number of blocks. A stalled transfer counts with its throughput of 0.
     """
     blocks = rows.groupby([*keys, "block"])[measure].mean().groupby(keys)
     mean, half = blocks.mean(), blocks.agg(half_width, level=0.95)
@@ -77,11 +81,11 @@ def block_means(rows: pd.DataFrame, keys: Sequence[str], measure: str) -> pd.Dat
 @dataclass(frozen=True, repr=False)
 class Cells(RowsResult):
     """
-    Throughput by congestion control and path.
+    Throughput of each cell, which is one congestion control on one path.
 
     `rows` has one row per cell: `algorithm`, `rtt_ms`, the columns of `PATH`, `rate_bps`, `n` (blocks), and
-    `throughput_bps` with the ends `low` and `high` of its interval. `transfers` has one row per transfer. `at` holds
-    the loss and the RTT in ms to which `ratio` refers.
+    `throughput_bps` with the ends `low` and `high` of its interval. `transfers` has one row per transfer. `at` is the
+    loss (0 to 1) and the RTT (ms) at which `ratio` compares the algorithms.
     """
 
     transfers: pd.DataFrame
@@ -91,13 +95,13 @@ class Cells(RowsResult):
 
     @property
     def ratio(self) -> Estimate:
-        """BBR's throughput over CUBIC's, with independent losses and a queue of one bandwidth-delay product."""
+        """BBR's throughput over CUBIC's for `at`, independent losses and a queue of one bandwidth-delay product."""
         part = self._at_loss.query("rtt_ms == @self.at[1]")
         return bbr_over_cubic(part, "throughput_bps", f"at {self._where} on {part.rate_bps.max() / 1e6:.3g} Mbit/s")
 
     @property
     def slopes(self) -> tuple[Estimate, ...]:
-        """Slopes of log throughput on log RTT by algorithm, at the loss in `at`; -1 means throughput ~ 1 / RTT."""
+        """Each algorithm's slope of log throughput over log RTT, at the loss in `at`; -1: proportional to 1/RTT."""
         estimates, about = [], {"unit": "", "unit_name": "block", "method": SLOPES}
         about["assumption"] = f"{ASSUMPTION}; and a power of the RTT describes the fall"
         for name in NAMES:
@@ -128,7 +132,7 @@ class Cells(RowsResult):
 
     @property
     def _at_loss(self):
-        """The transfers with independent losses at the rate in `at`, and a queue of one bandwidth-delay product."""
+        """The transfers at the loss in `at`, with independent losses and a queue of one bandwidth-delay product."""
         rows = self.transfers
         return rows[(rows.loss == self.at[0]) & (rows.burst == 1) & (rows.queue == 1)]
 
@@ -177,9 +181,9 @@ def _panel_names(rows: pd.DataFrame) -> list[str]:
 
 def by_path(transfers: pd.DataFrame, *, loss: float, rtt_ms: float) -> Cells:
     """
-    Summarise transfers, as `transfer_rows` returns them, by congestion control and path.
+    Estimate throughput by congestion control and path, from the result of `transfer_rows`.
 
-    The ratio of BBR to CUBIC is stated for `loss` and `rtt_ms`; the slopes are stated for `loss`, over all RTTs.
+    The ratio of BBR to CUBIC is computed at `loss` (0 to 1) and `rtt_ms`, the slopes at `loss` over all RTTs.
     """
     check_choice("loss", loss, transfers.loss.unique())
     check_choice("rtt_ms", rtt_ms, transfers.rtt_ms.unique())

@@ -1,4 +1,4 @@
-"""Compare measured cells with those that a study of connection splitting published (source 006, Figure 4)."""
+"""Compare measured shares of a link's rate with those of source 006, a study of connection splitting (its Figure 4)."""
 
 from __future__ import annotations
 
@@ -35,12 +35,14 @@ Slower senders write too unevenly to take their rate from the last seconds.
 
 def request_shares(transfers: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
-    Compute, for each transfer, the share of the link that the source's request of a given size would have used.
+    Compute the share of the link's rate that the source's request would have used, from each measured transfer.
 
-    The request takes `START_RTTS` round trips, the time of the transfer, and the time of the bytes that are still
-    missing. The missing bytes are sent at the transfer's mean rate. If this rate is more than the share `FAST` of the
-    link's capacity, they are sent at the transfer's rate after the first `RAMP_S` seconds instead, up to the link's
-    capacity. `transfers` are rows of `transfer_rows` that omit no seconds. Returns them with the column `share`.
+    The request takes `START_RTTS` round trips, and then the time in which the transfer sent as many bytes as the source
+    requests. If the transfer sent fewer, the rest follows at the transfer's mean throughput. If this mean is above the
+    share `FAST` of the link's rate, the rest follows at the throughput after `RAMP_S` seconds, at most the capacity.
+
+    `transfers` are rows of `transfer_rows`, measured without omitted seconds (iperf3 -O). Returns these rows with the
+    column `share` (0 to 1).
     """
     size, link_bps = read_claims(SOURCE).number("request"), 1e6 * read_claims(SOURCE).number("rate")
     later = tables["intervals"][lambda row: row.start_s >= RAMP_S - 0.05]
@@ -57,15 +59,18 @@ def request_shares(transfers: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) 
 @dataclass(frozen=True, repr=False)
 class Agreement(RowsResult):
     """
-    Published and measured cells: `claim`, `algorithm`, `rtt_ms`, `loss`, `claimed`, `share`, `low`, `high`,
-    `n` (blocks), and `inside`, whether the published number, as rounded, lies in the interval.
+    Published and measured shares of the link's rate, one row per published cell that was measured.
+
+    Columns of `rows`: `claim`, `algorithm`, `rtt_ms`, `loss` (0 to 1), `claimed` and `share` (published and measured, 0
+    to 1), `low` and `high` (the interval of `share`), `n` (blocks), and `inside`: whether some number that rounds to
+    the published one lies in the interval.
     """
 
     TITLE = "Published and measured shares of the link"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The share of published cells that lie inside the measured intervals: over all algorithms, and for each."""
+        """The share of cells whose published number lies inside the measured interval, for all algorithms and each."""
         parts = {f"the cells of {NAMES[name]}": part for name, part in self.rows.groupby("algorithm", sort=False)}
         found = []
         for what, part in ({"the published cells": self.rows} | parts).items():
@@ -101,7 +106,7 @@ class Agreement(RowsResult):
 
 
 def agreement(shares: pd.DataFrame) -> Agreement:
-    """Compare the cells of `request_shares` with the published ones of the same algorithm, delay and loss."""
+    """Compare the mean over blocks of `request_shares` with the published share at the same algorithm, RTT and loss."""
     rows, claims = block_means(shares, ["algorithm", "rtt_ms", "loss"], "share"), read_claims(SOURCE).claims
     names = rows.algorithm + (rows.rtt_ms / 2).map("-{:g}".format) + (100 * rows.loss).map("-{:g}".format)
     rows = rows.assign(claim=names)[names.isin(list(claims))]
@@ -113,10 +118,11 @@ def agreement(shares: pd.DataFrame) -> Agreement:
 
 def connection_splitting(shares: pd.DataFrame | None = None) -> Audit:
     """
-    Test the published cells on a re-run.
+    Judge each published share by the measured one, from the result of `request_shares`.
 
-    A cell is "reproduced" if its interval lies within a tenth of the published number, "not reproduced" if it lies
-    outside, and otherwise "undecided", even if the interval contains the published number.
+    The verdict is "reproduced" if the whole measured interval is within 10 % of the published number (or within its
+    rounding, if that is wider), "not reproduced" if no part of the interval is, and otherwise "undecided". None gives
+    no verdicts.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """
 Estimate what flows do to each other, and to the latency of the path that they share.
 
-Both functions take the tables of tests of one setting with `design.CompetingFlows`
-(`wanbench.read.ingest.pairs.selected` selects a setting).
+`fairness` and `latency_under_load` read tables of tests that ran one setting of `design.CompetingFlows`
+(`wanbench.read.ingest.pairs.selected` selects the setting).
 """
 
 from dataclasses import replace
@@ -21,7 +21,7 @@ _ALIKE = "Tests are independent and alike, and their values nearly normal"
 
 def jain(rates) -> float:
     """
-    Compute the fairness of rates: 1 if all are equal, 1/n if one flow of n has everything (Jain, Chiu and Hawe 1984).
+    Compute Jain's index of fairness: 1 if all n rates are equal, 1/n if all but one are 0 (Jain, Chiu and Hawe 1984).
 
     >>> jain([2.0, 2.0]), jain([1.0, 0.0, 0.0, 0.0])
     (1.0, 0.25)
@@ -32,9 +32,10 @@ def jain(rates) -> float:
 
 def fairness(transfers: pd.DataFrame, *, direction: str = "forward", level: float = LEVEL) -> Estimate:
     """
-    Estimate Jain's index of the greedy flows, from the payload that each flow's receiver got: the mean over the tests.
+    Estimate the mean over tests of Jain's index, from the throughput of the greedy flows of each test.
 
-    direction: "forward" or "reverse": the flows that are compared. A failed flow is left out with its test.
+    direction: Compares the flows in this direction, "forward" or "reverse". Tests in which one of these flows failed
+        are left out.
 
     Raises MissingDataError: no test has two flows in this direction.
     """
@@ -60,8 +61,8 @@ def fairness(transfers: pd.DataFrame, *, direction: str = "forward", level: floa
 
 def latency_under_load(echoes: pd.DataFrame, *, level: float = LEVEL) -> Estimate:
     """
-    Estimate by how many ms the flows raise the median RTT: the mean over tests of the median with flows less the median
-    without. Lost echoes do not count.
+    Estimate by how many ms the flows raise the RTT: per test, the median RTT with flows minus the median without;
+    then the mean over tests. Lost echoes do not count.
 
     Raises MissingDataError: no test has replies with and without flows.
     """

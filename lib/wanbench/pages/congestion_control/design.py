@@ -38,7 +38,9 @@ def paths(
     rtts_ms: Sequence[float], settings: Sequence[tuple], *, rate_bps: float
 ) -> dict[tuple[str, str], LinkSettings]:
     """
-    Make one path per RTT and setting, each between two invented regions of its own, equal in both directions.
+    Return the links of one path per RTT and setting, with equal settings in both directions.
+
+    Each path joins two invented regions that no other path uses. The keys of the result are (from, to).
 
     Parameters
     ----------
@@ -74,8 +76,8 @@ def transfers(
     """
     Plan one transfer per block, path and congestion control, with up to `at_once` paths in use at the same time.
 
-    Each block has every path with every algorithm once, in random order. `links` are those that `paths` makes;
-    `duration_s` seconds count, after `omit_s` seconds of slow start.
+    Each block measures every path with every algorithm once, in random order. `links` is the result of `paths`. The
+    first `omit_s` seconds of a transfer (slow start) are not counted, the next `duration_s` are.
 
     Examples
     --------
@@ -126,7 +128,10 @@ class CongestionControl:
 
     @contextmanager
     def concurrently(self, source: Host, target: Host, folder: Path, stem: str) -> Iterator[list[RawFile]]:
-        """Change the route, yield no files, and restore the route; ExperimentError if the kernel refuses."""
+        """Change the route, yield an empty list of files, and restore the route on exit.
+
+        Raises ExperimentError: the kernel does not have the algorithm, or has no route to the target.
+        """
 
         def ip(*words: str) -> str:
             return source.run(["ip", "route", *words], timeout_s=self.timeout_s).stdout.decode()
@@ -148,7 +153,7 @@ _AFTER_START_S = 0.5  # the servers of all flows listen, and on short paths all 
 @dataclass(frozen=True)
 class CompetingFlows:
     """
-    Flows that compete on the links of a pair, and the latency without and with them, as in Flent's test rrul.
+    Run flows that compete on the links of a pair, and measure the RTT without and with them, as Flent's test rrul does.
 
     `ping` runs on the idle path first, and again once the flows' first `omit_s` seconds are over. Each flow has a
     separate iperf3 client and server, and so its own congestion control, rate and direction. A flow with `reverse`
@@ -163,11 +168,11 @@ class CompetingFlows:
         together.
     on_off : tuple of Iperf3
         Flows that start and stop repeatedly until the greedy flows end. Each sends for its duration, pauses for
-        `off_s`, and starts again with a new connection. At most the duration of one burst is added to the test.
+        `off_s`, and starts again with a new connection. A last burst may outlast the greedy flows.
     off_s : float
-        Pause of on-off flows.
+        Pause between two bursts of an on-off flow, in s.
     ping : Ping
-        Must end before the greedy flows do.
+        The pings of each phase; they must end before the greedy flows do.
 
     Examples
     --------
@@ -205,7 +210,9 @@ class CompetingFlows:
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
         """
-        Ping, start all flows, and ping again. Raise ExperimentError, with all raw files, if a ping or a flow fails.
+        Ping, start all flows, ping again, and return the raw files.
+
+        Raises ExperimentError, with the raw files so far, if a ping or a flow fails.
         """
         files: list[RawFile] = []
         over = threading.Event()
@@ -241,7 +248,7 @@ class CompetingFlows:
         return files
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Return the expected duration in s: of the ping on the idle path, and of the flows."""
+        """Return the expected duration in s: the ping on the idle path, and then the greedy flows."""
         return self.ping.expected_s(rtt_ms) + self.flows[0].expected_s(rtt_ms)
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:

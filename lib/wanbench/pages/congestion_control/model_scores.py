@@ -42,8 +42,10 @@ BEST, TIED, WORSE = "best", "tied with the best", "worse"
 @dataclass(frozen=True, repr=False)
 class ModelScores(RowsResult):
     """
-    Errors of models on left-out cells: `algorithm`, `model`, `error` (as a factor, 1 is perfect), `low`, `high`,
-    `n` (cells), `factor` (fitted to all cells) and `verdict`.
+    Errors of each model when it predicts cells (a congestion control on a path) that its fit did not use.
+
+    Columns of `rows`: `algorithm`, `model`, `error` (typical factor between predicted and measured throughput, 1 is
+    perfect) with its interval `low` to `high`, `n` (cells), `factor` (fitted to all cells) and `verdict`.
     """
 
     TITLE = "Error on left-out cells, by congestion control and model"
@@ -73,11 +75,12 @@ class ModelScores(RowsResult):
 
 def score_models(cells: Cells) -> ModelScores:
     """
-    Score each model for each congestion control, on cells with independent losses and a queue of one BDP.
+    Score each model for each congestion control.
 
-    A model predicts a cell from its RTT and loss: the smaller of the link's capacity and the model times one factor,
-    fitted without the cell. Cells without loss are left out, as every loss model predicts the capacity there.
-    MissingDataError if there are fewer than three cells.
+    Only cells with independent losses and a queue of one bandwidth-delay product are used.
+    The predicted throughput of a cell is the smaller of the link's capacity and the model's value times a factor, which
+    is fitted to all other cells. Cells without loss are left out, because every loss model predicts the capacity there.
+    Raises MissingDataError: a congestion control has fewer than three cells.
     """
     used = cells.rows.query("loss > 0 and burst == 1 and queue == 1")
     rows = []

@@ -2,8 +2,8 @@
 Compare settings with a baseline, from few trials each.
 
 With two or three trials per setting, an interval from these trials alone (one or two degrees of freedom) is too wide to
-be useful. If all settings have the same relative scatter, the scatter can be pooled. The intervals are simultaneous
-over all settings (Dunnett 1955); individual intervals are given too.
+be useful. So the scatter is pooled over all settings, which assumes that it is equal, relative to the mean. Intervals
+are simultaneous over all settings (Dunnett 1955); each estimate also has its individual interval.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ ROUNDING = 1e-12  # Sum of squared log residuals below which trials of a setting
 @dataclass(frozen=True)
 class AgainstBaseline:
     """
-    The ratio of every setting to the baseline.
+    The ratio of the response with each setting to that with the baseline.
 
-    rows: One row per setting, the baseline included (ratio 1, no interval): `setting`, `n`, `mean` (geometric mean of
-        the response, at the average block), `ratio`, `low`, `high` (simultaneous over all settings) and `verdict`
-        ("higher", "lower", "not shown" or "baseline").
-    ratios: Maps each setting to the Estimate of its ratio, with a simultaneous interval; `others` are the individual
-        interval and one without pooling: Welch's or, with blocks, from pairs of trials.
+    rows: One row per setting, the baseline included (ratio 1, no interval): `setting`, `n` (trials), `mean` (geometric
+        mean of the response, at the average block), `ratio`, `low`, `high` (simultaneous over all settings) and
+        `verdict` ("higher", "lower", "not shown" or "baseline").
+    ratios: Maps each setting to the Estimate of its ratio, with a simultaneous interval. The Estimate's `others` are
+        the individual interval, and an interval without pooling: Welch's or, with blocks, from pairs of trials.
     log_spread, freedom: Pooled standard deviation of the logarithm of the response within a setting (NaN without
         repeated trials), and its degrees of freedom.
     equal_spread_p: P-value of the test that all settings have equal scatter (Bartlett's statistic, its distribution
@@ -82,11 +82,12 @@ def against_baseline(
     frame: One row per trial. Rows without a positive `response` are left out, with a caution.
     baseline: The value of column `by` with which all others are compared.
     block: The column of blocks, such as replicates; effects that the trials of a block share are removed.
-    restart: A column that is equal for settings measured without a restart of the brokers between them. A ratio of
-        settings with different values gets a caution, as the pooled scatter may lack the effect of restarts. If all
-        values differ, each trial has a restart of its own, so the scatter includes it, and there is no caution.
+    restart: A column with the same value in settings that need no restart of the brokers between them. A ratio of
+        settings with different values gets a caution, because the pooled scatter may lack the effect of restarts.
+        If every setting has a different value, there is no caution.
 
-    Raises ParameterError: the baseline or every other setting has no trial left, or no settings link some blocks.
+    Raises ParameterError: the baseline or every other setting has no trial left, or blocks cannot be separated from
+        settings because they share none.
 
     >>> frame = pd.DataFrame({"setting": list("aaabbb"), "rate": [9.0, 10.0, 11.0, 19.0, 20.0, 21.0]})
     >>> result = against_baseline(frame, "rate", "a")
@@ -160,7 +161,7 @@ def _in_order(values: pd.Series) -> list:
 
 
 def _unpooled(pair: pd.DataFrame, log: np.ndarray, name, by: str, block: str | None, level: float) -> tuple:
-    """Return the interval from the trials of one setting and the baseline only; none with fewer than two of either."""
+    """Return the interval that only the trials of one setting and the baseline give, or () if they are too few."""
     logs, theirs = pd.Series(log[pair.index], index=pair.index), pair[by] == name
     if block is None:
         sides = [logs[~theirs].to_numpy(), logs[theirs].to_numpy()]

@@ -1,9 +1,9 @@
 """
-Compute upper limits (bounds) of each trial's throughput, and the share of each bound that the trial reached.
+Compute four upper limits (bounds) of each trial's throughput, and the share of its lowest bound that a trial reached.
 
-The bounds by links, windows and replication follow from settings and placement (`region_limits`). The bound by the
-machine is measured: the throughput at the same processor time per byte if no processor were idle. A trial's share of
-that bound equals the utilisation, so it is not reported.
+The bounds of links, windows and replication are computed from settings and placement (`region_limits`). The bound of
+the machine is extrapolated from the measurement: the throughput with the same processor time per byte, if no processor
+were idle. A trial's share of this bound equals the utilisation of the processors, so it is not reported.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ ASSUMPTION = "Records are spread evenly over partitions; links have the requeste
 @dataclass(frozen=True, repr=False)
 class Bounds(Result):
     """
-    The bounds of each trial, and the share of each bound that the trial reached.
+    The bounds of each trial, and the shares of the links' bound and of the lowest bound that the trial reached.
 
-    trials: Per trial: KEY, setting, cell, measured (payload, bit/s), link, window, replication, machine (the four
-        bounds, bit/s; infinite if unknown or not binding), allowed (the lowest bound), limit (its name), limits (names
-        of this bound and of bounds close above it), reached (measured over allowed; NaN if limit is the machine),
-        reached_link; busy_percent, iowait_percent of the processors and fullest_link (mean utilisation of the fullest
-        link), in the counted seconds.
+    trials: One row per trial: the columns of `KEY`, setting, cell (its combination of levels), measured (payload,
+        bit/s); link, window, replication, machine (the four bounds, bit/s; infinite if there is none), allowed (the
+        lowest bound), limit (its name), limits (names of this bound and of bounds close above it), reached (measured
+        over allowed; NaN if limit is the machine), reached_link (measured over link); and, over the counted seconds,
+        busy_percent, iowait_percent of the processors and fullest_link (mean utilisation of the fullest link, 0 to 1).
     """
 
     trials: pd.DataFrame
@@ -76,7 +76,7 @@ class Bounds(Result):
         return (*notes, *super().cautions)
 
     def of(self, setting: str) -> Share:
-        """Estimate the shares of the links' bound and of the lowest bound that the trials of one setting reached."""
+        """Estimate which shares of the links' bound and of their lowest bound the trials of one setting reached."""
         part = self.trials[self.trials.setting == setting]
         if part.empty:
             raise MissingDataError(f"no trial of {setting!r} has limits.")
@@ -141,10 +141,10 @@ class Bounds(Result):
 @dataclass(frozen=True, repr=False)
 class Share(Result):
     """
-    The shares of their bounds that the trials of one setting reached.
+    How near the trials of one setting came to their bounds.
 
-    `trials` has the rows of `Bounds.trials` for this setting. `link` is the share of the links' bound, `lowest` the
-    share of the lowest bound (None if always the machine's).
+    `trials` has the rows of `Bounds.trials` for this setting. `link` is measured payload over the links' bound, and
+    `lowest` measured payload over the lowest bound (None if the lowest bound is the machine's in every trial).
     """
 
     setting: str
@@ -175,9 +175,10 @@ class Share(Result):
 
 def bounds(curves: Curves, rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, level: float = 0.95) -> Bounds:
     """
-    Compute the bounds of every trial of the curves, and the share of each bound that the trial reached.
+    Compute the four bounds of every trial in `curves`, and the shares that the trial reached.
 
     tables: Tables of the run: links and placements; also metrics (of sysstat) and link_samples, if sampled.
+    level: Level of the intervals.
 
     Raises MissingDataError: the run has no placement of replicas, or its lab has no emulated links.
     """

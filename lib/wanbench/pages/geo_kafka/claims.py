@@ -1,7 +1,7 @@
 """
 Test source 001: throughput and cost of a strongly consistent Kafka cluster across three regions, and loss of a region.
 
-Every number is read from the claims, so correcting a digit there corrects the verdict here.
+Every number of the source is read from its file of claims, so correcting a digit there corrects the verdict.
 """
 
 from wanbench.formatting import number, quantity
@@ -57,10 +57,11 @@ SHOWN = {
 
 def geo_kafka(*, cost: ClusterCost | None = None, **measured: Estimate | Result | None) -> Audit:
     """
-    Test every claim of source 001, on the source's own numbers and on a re-run.
+    Test every claim of source 001, by arithmetic on the numbers that it prints and by measured quantities.
 
-    cost: The cost of the re-run, shown without a verdict.
-    **measured: The quantities of `RULES` and `SHOWN` that were measured.
+    cost: The cost of the measured cluster, shown without a verdict.
+    **measured: Measured quantities, by their names in `RULES` and `SHOWN`. A claim without one is tested by arithmetic
+        only.
 
     Raises ParameterError: a name of `measured` is not in `RULES` or `SHOWN`, or its value is not an estimate.
 
@@ -78,8 +79,7 @@ def geo_kafka(*, cost: ClusterCost | None = None, **measured: Estimate | Result 
 
 def source_deployment(audit: Audit, **inputs) -> Deployment:
     """
-    Return the cluster that the source prices. Its message rate is the source's throughput divided by the source's
-    message size.
+    Return the cluster whose cost the source states; messages per second are its throughput over its message size.
 
     **inputs: Fields of `Deployment` that replace the source's numbers.
     """
@@ -100,7 +100,7 @@ def source_deployment(audit: Audit, **inputs) -> Deployment:
 
 
 def own_numbers(audit: Audit) -> None:
-    """Test the claims that can be tested on the source's own numbers."""
+    """Test the claims that arithmetic on the source's own numbers can test, and record the verdicts in `audit`."""
     _placement(audit)
     _rates(audit)
     _network(audit)
@@ -299,7 +299,7 @@ def _cost(audit: Audit) -> None:
 
 
 def _per_message(audit: Audit) -> None:
-    """Test the cost of a message: the source divides the cost of the cluster by the messages of one producer."""
+    """Test the claimed cost of a message: the source divided the cluster's cost by one producer's messages."""
     hour, rate = audit.number("per-hour"), audit.number("message-rate")
     size, throughput = 1e3 * audit.number("message-size"), 1e9 * audit.number("throughput")
     whole = hour / (throughput / size * 3600)

@@ -18,7 +18,7 @@ from wanbench.methods.result import RowsResult, text_table
 
 
 class RegionCopies(NamedTuple):
-    """The numbers of copies of a message that cross regions: to its leader, to followers, to each consumer group."""
+    """Mean numbers of copies of a message that cross regions: to its leader, to followers, to each consumer group."""
 
     produced: float
     replicated: float
@@ -31,10 +31,10 @@ class RegionCopies(NamedTuple):
 
 def region_copies(*, regions: int, replication: int) -> RegionCopies:
     """
-    Compute how often a message crosses regions if clients, leaders and replicas are spread evenly over them.
+    Compute how often a message crosses regions if clients, leaders and replicas are spread evenly over the regions.
 
-    Every replica is leader equally often. So with n_i of R replicas in region i, R - sum(n_i^2) / R copies cross to
-    followers. Consumers read from a replica in their own region if there is one (follower fetching).
+    Each of the R replicas is equally often the leader. So with n_i replicas in region i, R - sum(n_i^2) / R copies
+    cross to followers. Consumers read from a replica in their own region if there is one (follower fetching).
 
     >>> copies = region_copies(regions=3, replication=3)
     >>> round(copies.produced, 3), copies.replicated, copies.consumed
@@ -59,10 +59,10 @@ TORNADO_COLUMNS = ("input", "kind", "unit", "low", "value", "high", "usd_at_low"
 @dataclass(frozen=True, repr=False)
 class Tornado(RowsResult):
     """
-    The price of a million messages with each input at both ends of its range.
+    The cost of a million messages with one input at a time at each end of its range.
 
-    `rows` has the `TORNADO_COLUMNS` of each input, the largest effect first; `usd` is the price with every input at its
-    value.
+    `rows` has one row per input with the `TORNADO_COLUMNS`, the largest effect first; `usd` is the cost in USD with
+    every input at its central value.
     """
 
     usd: float
@@ -118,7 +118,9 @@ class Tornado(RowsResult):
 
 def tornado(deployment: Deployment) -> Tornado:
     """
-    Compute the price with each input at both ends of its range; ParameterError if no input has a range.
+    Compute the cost of a million messages with one input at a time at each end of its range.
+
+    Raises ParameterError: no input has a range.
 
     >>> small = Deployment(brokers=1, instance_usd_per_hour=(0.5, 1, 2), messages_per_s=1e6 / 3600, message_bytes=1000,
     ...                    region_bytes_per_message=1000, region_usd_per_gb=(1, 1, 9))

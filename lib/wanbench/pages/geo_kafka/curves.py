@@ -1,8 +1,9 @@
 """
-Compare throughput at each level of a factor with the baseline, all else equal: one curve per factor.
+Compare the throughput at each level of a factor with the baseline, all else equal: one curve per factor.
 
-The trial is the unit of replication. A trial belongs to the curve of a factor if it equals the baseline in every other
-setting; names of settings do not matter. The scatter of all settings is pooled (`against_baseline`).
+A cell is one combination of the levels of all factors. A cell belongs to the curve of a factor if it differs from the
+baseline in this factor only, whatever the name of its setting. The trial is the unit of replication, and the scatter
+is pooled over all cells (`against_baseline`).
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ class Curve(Result):
         ratio, low, high (simultaneous over all settings of all curves) and verdict of `AgainstBaseline.rows`.
     range: Ratio of the throughput at the best level to that at the worst.
     last: For a numeric factor with three levels or more: throughput at the highest level over throughput at the best
-        level or, if these are the same, at the level before. The interval is simultaneous over all settings, so it
-        holds although the level was selected. None for other factors.
+        one or, if the highest level is the best, at the next lower one. The interval is simultaneous over all settings,
+        so it holds although the data select the best level. None for other factors.
     """
 
     factor: str
@@ -74,7 +75,7 @@ class Curve(Result):
 
     @property
     def turn(self) -> str:
-        """Say whether throughput falls beyond some level of a numeric factor; "" for other factors."""
+        """Say whether throughput falls from some level of a numeric factor on; "" for other factors."""
         if self.last is None:
             return ""
         if self.last.low > 1:
@@ -104,15 +105,15 @@ class Curve(Result):
 @dataclass(frozen=True, repr=False)
 class Curves(Result):
     """
-    The curves of all factors that were varied alone.
+    The curves of all factors that were varied one at a time.
 
     curves: Maps each factor to its curve, in the order of `factor_columns.FACTORS`.
-    frame: One row per trial in use: its settings; `cell`, the name of its combination of levels (the first setting with
-        this combination); and `restart`, the levels that need a restart of the brokers.
-    columns: The columns of settings.
+    frame: One row per trial in use: its settings; `cell`, the name of the first setting with the same combination of
+        levels; and `restart`, the levels of the settings whose change needs a restart of the brokers.
+    columns: The columns of `frame` that are settings.
     base: The cell of the baseline.
     compared: The comparison of every cell with the baseline.
-    n_out: Number of trials that are not in use.
+    n_out: Number of trials left out because they have no throughput or no block.
     """
 
     frame: pd.DataFrame
@@ -150,7 +151,7 @@ class Curves(Result):
 
     @property
     def is_unequal(self) -> bool:
-        """Whether the test of equal scatter fails."""
+        """Whether the settings differ significantly in scatter (`AgainstBaseline.equal_spread_p`)."""
         return self.compared.equal_spread_p < UNEQUAL_BELOW
 
     @property
@@ -183,9 +184,8 @@ class Curves(Result):
         """
         Estimate the ratio of one setting's throughput to another's, with an individual interval.
 
-        of, over: The name of a setting, or its differences from the baseline, such as {"consumer_groups": 0}.
-        pooled: Whether the interval uses the scatter pooled over all settings. Otherwise it uses the scatter of these
-            two settings, which is appropriate if they hardly resemble the others.
+        of, over: Each the name of a setting, or how it differs from the baseline, such as {"consumer_groups": 0}.
+        pooled: Whether the interval uses the scatter pooled over all settings, or only the scatter of these two.
 
         Raises MissingDataError: one of the settings was not measured.
         """
@@ -226,7 +226,7 @@ class Curves(Result):
         return str(cells[0])
 
     def _between(self, a: str, b: str, quantity: str, claim: str, *notes: str, pooled: bool = True) -> Estimate:
-        """Estimate the ratio of cell a's throughput to cell b's, with an individual interval."""
+        """Estimate the ratio of the throughput of cell `a` to that of cell `b`, with an individual interval."""
         one = self.against(b).ratios[a]
         about = {"quantity": quantity, "claim": claim, "others": ()}
         methods = (SINGLE,) if pooled else (PAIRS, WELCH)
@@ -276,15 +276,16 @@ class Curves(Result):
 
 def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95) -> Curves:
     """
-    Compute the curve of every factor that was varied alone.
+    Compute the curve of every factor that was varied one at a time.
 
-    If some trials have a block, trials without a block are left out, such as the first trial on cold brokers. Trials at
-    a requested rate are left out if the baseline has no requested rate, and vice versa, because their scatter differs.
+    If some trials have a block, trials without a block are left out, such as the first trial on cold brokers. If the
+    baseline's producers are unthrottled, trials with a requested rate are left out, and vice versa, because their
+    scatter differs.
 
-    baseline: The name of the setting that curves start from.
+    baseline: The name of the setting with which all others are compared.
 
-    Raises MissingDataError: no trial of that setting was measured.
-    Raises ParameterError: trials of that setting differ in their levels.
+    Raises MissingDataError: no trial of the baseline was measured.
+    Raises ParameterError: trials of the baseline differ in their levels.
     """
     level = check_level(level)
     rows = rates.rates
@@ -324,7 +325,7 @@ def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95
 
 
 def _compare(frame: pd.DataFrame, cell: str, level: float) -> AgainstBaseline:
-    """Compare every cell with the given cell, within blocks if blocks can be separated from cells."""
+    """Compare every cell with the given one, within blocks unless blocks cannot be separated from cells."""
     about = {"by": "cell", "level": level, "restart": "restart"}
     if frame.block.nunique() > 1:
         with suppress(ParameterError):
@@ -377,7 +378,7 @@ def _curve(result: Curves, factor: str, cells: pd.DataFrame, own: list[str]) -> 
 
 def _axis(values, ends) -> dict:
     """
-    Return a logarithmic axis for a wide range, otherwise an axis from zero; ends of intervals far outside are ignored.
+    Return a logarithmic axis if `values` differ widely, else an axis from zero; ignore interval `ends` far outside.
     """
     known = np.asarray([value for value in values if np.isfinite(value) and value > 0])
     ends = np.asarray([end for end in ends if np.isfinite(end)])

@@ -39,17 +39,17 @@ def one_at_a_time(
     """
     Plan trials of the baseline, and of every level of every factor with all else as in the baseline.
 
-    A replicate is a block. The order within a block is random, but trials with equal broker settings are adjacent,
-    because the cluster restarts between such groups. The order of groups is `alternating`; the first block begins with
-    trials that need no other settings than the cluster has, if there are any.
+    Each replicate is one block with every setting once. Trials with equal broker settings form a group, because the
+    cluster restarts between groups. The first block starts with the groups that take least time to set up; later blocks
+    have a random order, or the reverse of the block before. The order within a group is random.
 
     Parameters
     ----------
     factors : mapping of sequences
         Maps each factor (see `at_level`) to its levels. A factor such as "acks, min.insync.replicas" varies several
-        settings together; each of its levels is a list with a value for each. The baseline's own level is left out.
+        settings together; each of its levels is a list of their values. The baseline's own level adds no trial.
     links : mapping of (from, to) to LinkSettings, optional
-        The links of the lab; `buffers` needs them.
+        The links of the lab, needed for the factor "buffers".
     others : mapping of str to KafkaTrial, optional
         Further trials by name, which differ from the baseline in several factors.
 
@@ -91,13 +91,13 @@ def one_at_a_time(
 
 def at_level(trial: KafkaTrial, factor: str, level, *, links: Links | None = None) -> KafkaTrial:
     """
-    Return the trial with one factor at another level.
+    Return a copy of `trial` with one factor changed to `level`.
 
     A factor is one of these:
 
     - a field of KafkaLoad or KafkaTrial
     - a setting of topics or brokers by Kafka's name, such as "min.insync.replicas"; level None is Kafka's default
-    - several of these, separated by commas, with a list of levels
+    - several of these, separated by commas; `level` is then the list of their levels
     - "buffers", the socket buffers of brokers, replica fetchers and clients. Levels: "default" (Kafka's), "bdp" (the
       bandwidth-delay product of the longest RTT and the lowest rate among `links`), "2 bdp", "kernel" (autotuning).
     """
@@ -152,7 +152,7 @@ def _with_buffers(trial, level, links):
 
 
 def _over(settled, field, changes):
-    """Return a load or trial with changed settings in one of its fields; the value None removes a setting."""
+    """Return a copy of a load or trial with `changes` to the settings in one field; None removes a setting."""
     changed = {**dict(getattr(settled, field) or ()), **changes}
     return replace(settled, **{field: {name: value for name, value in changed.items() if value is not None}})
 

@@ -1,4 +1,4 @@
-"""Collect the estimates that claims of the source refer to, under the names that `claims.geo_kafka` takes."""
+"""Collect the measured quantities that test claims of source 001, by the names of `claims.geo_kafka`'s arguments."""
 
 from math import nan
 
@@ -14,9 +14,10 @@ def evidence(
     curves: Curves, links: pd.DataFrame, *, tuned: str = "tuned", default: str = "default"
 ) -> dict[str, Estimate]:
     """
-    Return every measured ratio of throughputs that a claim refers to.
+    Return every ratio of throughputs that tests a claim and that the trials allow, by name.
 
-    links: Table links. A gateway is compared with the full mesh only if it has the total rate of a region's links.
+    links: Table links. A gateway is compared with the full mesh only if its rate is the sum of the rates of the links
+        that leave a region.
     tuned, default: The names of the tuned and the untuned setting.
     """
     (small, large), (fewest, most) = _ends(curves, "batch_bytes"), _ends(curves, "producers")
@@ -67,7 +68,7 @@ def _total_bps(links: pd.DataFrame) -> float:
 
 def _untuned_buffers(curves: Curves) -> str:
     """
-    Return the name of a setting, apart from the baseline, whose brokers have Kafka's default buffers; "" if there is
+    Return the name of the setting that differs from the baseline in having Kafka's default buffers; "" if there is
     none.
     """
     if "buffers" not in curves.curves:
@@ -78,7 +79,7 @@ def _untuned_buffers(curves: Curves) -> str:
 
 
 def _ends(curves: Curves, name: str) -> tuple[float, float]:
-    """Return the lowest and the highest level of a numeric factor; NaN without a curve."""
+    """Return the lowest and the highest level of a numeric factor; both NaN if the factor was not varied."""
     cells = curves.curves[name].levels.cell if name in curves.curves else []
     values = curves.frame[name][curves.frame.cell.isin(cells)].dropna().astype(float)
     return (float(values.min()), float(values.max())) if len(values) else (nan, nan)

@@ -1,4 +1,4 @@
-"""Find the columns of a trial that are settings, the factor of each, and how its levels are written."""
+"""Find the columns of table trials that are settings, the factor that each belongs to, and the labels of its levels."""
 
 import json
 from numbers import Real
@@ -56,11 +56,12 @@ NO_CONSUMERS = "no consumers"
 
 def with_settings(trials: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """
-    Return the trials with a column for every broker setting of any trial, and the names of all setting columns.
+    Expand `broker_settings`, a JSON object per trial, to one column per setting.
 
-    Nulls become None, and counts become floats, so that equal settings compare as equal.
+    Returns the trials with these columns, and the names of all columns that are settings. In these columns nulls become
+    None and numbers floats (see `plain`), so that equal settings compare as equal.
 
-    Raises RawDataError: `broker_settings` is not a JSON object.
+    Raises RawDataError: a `broker_settings` is not a JSON object.
     """
     names = [name for name in tables.table("trials").names if name in trials and name not in ABOUT]
     frame = trials.reset_index(drop=True).copy()
@@ -86,19 +87,19 @@ def _broker_settings(text) -> dict:
 
 
 def plain(value):
-    """Normalise a level for comparison: None, a float, or text."""
+    """Convert a level so that equal levels compare as equal: null to None, a number to float, all else to text."""
     if value is None or value is pd.NA or (isinstance(value, float) and value != value):
         return None
     return float(value) if isinstance(value, Real) and not isinstance(value, bool) else str(value)
 
 
 def needs_restart(name: str) -> bool:
-    """Tell whether another level of this column needs a restart of the brokers."""
+    """Return whether a change of the setting in this column needs a restart of the brokers."""
     return name == "security" or name.startswith(BROKER)
 
 
 def factor_of(columns: set[str]) -> str | None:
-    """Return the factor to which all these columns belong; None if there are no columns or several factors."""
+    """Return the factor to which all these columns belong; None if they belong to several, or if there are none."""
     if not columns:
         return None
     fits = [name for name, own in FACTORS.items() if columns <= set(own)]
@@ -117,7 +118,7 @@ def factor_label(factor: str) -> str:
 
 def level_label(name: str, value) -> str:
     """
-    Return a level as text.
+    Return the level `value` of the column `name` as text.
 
     >>> level_label("batch_bytes", 16384.0), level_label("client_rack", None), level_label("acks", "all")
     ('16,384 bytes', 'no client.rack', 'acks all')
@@ -143,10 +144,9 @@ def _text(value) -> str:
 
 def level_labels(levels: pd.DataFrame) -> list[str]:
     """
-    Return a label for each row of levels.
+    Return a label for each row of `levels`, which has one column per setting of a factor.
 
-    The label names the level of the first column that varies, and of further columns where this does not identify a
-    row.
+    A label has the level of the first column that varies, and of further varying columns as long as labels are equal.
     """
     varying = [name for name in levels if len(set(levels[name])) > 1]
     shown = varying[:1]
@@ -161,7 +161,7 @@ def level_labels(levels: pd.DataFrame) -> list[str]:
 
 
 def in_order(values) -> list:
-    """Sort levels: None first, numbers by size, then text in order of appearance."""
+    """Sort levels, each a tuple of values: None first, then numbers by size, then text alphabetically."""
     return sorted(values, key=lambda row: [_rank(value) for value in row])
 
 

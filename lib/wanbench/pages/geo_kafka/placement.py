@@ -26,7 +26,7 @@ class Placement(Result):
 
     balanced: Share of topics in which the numbers of partitions led by brokers differ by at most one.
     spread: Share of topics in which each partition has its replicas in as many regions as possible.
-    in_sync: Share of topics that were so spread and had all replicas in sync at the end of the load.
+    in_sync: Share of topics that were spread in this way and had all replicas in sync at the end of the load.
     topics: One row per trial and topic: setting, partitions, brokers, fewest, most (partitions that a broker leads),
         balanced, spread, all_in_sync, moved (partitions not led by their preferred replica).
     """
@@ -50,7 +50,7 @@ class Placement(Result):
 
 def placement(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> Placement:
     """
-    Check the placement of the topics of all trials.
+    Check for every topic of every trial whether leaders are balanced over brokers, and replicas spread and in sync.
 
     Raises MissingDataError: the run has no table placements.
     """

@@ -24,8 +24,8 @@ def region_bytes(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> pd.Da
 
     tables: Tables of the run: links, link_samples, batches.
 
-    Returns DataFrame: One row per trial: KEY; `link_bytes`, bytes on all links together, including headers and lost
-        packets; `records`, records in the log, each counted on one replica.
+    Returns DataFrame: One row per trial: the columns of `KEY`; `link_bytes`, the bytes on all links together, including
+        headers and lost packets; `records`, the records in the log, each counted once, not once per replica.
     """
     samples = rates.part(tables["link_samples"])
     groups = samples.groupby(LINK)[["bytes_delivered", "bytes_lost"]]
@@ -46,9 +46,9 @@ class CountedBytes(Result):
     """
     Bytes between regions per message, and messages per second.
 
-    per_message, messages_per_s: Geometric means over the trials, for `Deployment`.
-    rows: One row per trial: KEY, setting, messages_per_s (in the counted seconds), link_bytes and records (of the
-        whole trial, see `region_bytes`), region_bytes_per_message.
+    per_message, messages_per_s: Geometric means over the trials, inputs of `Deployment`.
+    rows: One row per trial: the columns of `KEY`, setting, messages_per_s (in the counted seconds), link_bytes and
+        records (of the whole trial, see `region_bytes`), and link_bytes over records as region_bytes_per_message.
     """
 
     per_message: Estimate
@@ -63,7 +63,7 @@ class CountedBytes(Result):
 
 def count_region_bytes(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> CountedBytes:
     """
-    Count the bytes on all links per message in the log, over whole trials of one setting.
+    Estimate the bytes on all links per message in the log, from whole trials of one setting.
 
     rates: Trials of one setting, such as `rates.of("baseline")`.
     tables: Tables of the run: links, link_samples of `LinkSamples(which="all")`, batches.
@@ -94,7 +94,7 @@ def count_region_bytes(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) ->
 
 
 def mean_of_trials(values: pd.Series, quantity: str, claim: str, unit: str, notes: tuple) -> Estimate:
-    """Estimate the geometric mean of one value per trial."""
+    """Estimate the geometric mean of `values`, one per trial; the other arguments are fields of the Estimate."""
     about = {"unit": unit, "method": MEAN_METHOD, "assumption": MEAN_ASSUMPTION, "warnings": notes}
     return geometric_mean(values, LEVEL, quantity=quantity, claim=claim, **about)
 
@@ -110,12 +110,12 @@ ASSUMPTION = "Producers and replicas cause the same bytes with and without consu
 @dataclass(frozen=True, repr=False)
 class ClientRack(Result):
     """
-    What client.rack, with which consumers read in their own region, saves in bytes between regions.
+    The effect of client.rack, which lets consumers read in their own region, on the bytes between regions.
 
-    ratio: Bytes between regions that consumers cause with client.rack, over those without it.
+    ratio: Bytes between regions that consumers cause with client.rack, over those that they cause without it.
     trials: One row per trial: reading (`NONE`, `LEADERS` or `RACK`), setting, link_bytes, payload_bytes, crossings
-        (link_bytes over payload_bytes), consumed (bytes that consumers report, over payload; the last fraction of a
-        second is missing).
+        (link_bytes over payload_bytes), consumed (bytes that consumers report over payload_bytes, without the last
+        fraction of a second).
     """
 
     ratio: Estimate
@@ -143,13 +143,14 @@ class ClientRack(Result):
 
 def client_rack(trials: pd.DataFrame, rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> ClientRack:
     """
-    Estimate the ratio of the cross-region bytes that consumers cause with client.rack to those without it.
+    Estimate the ratio of the cross-region bytes that consumers cause with client.rack to those that they cause without.
 
     trials: Rows of `TrialRates.rates` that differ only in the number of consumer groups and in where they read. Only
         trials with the most groups and trials without consumers are used.
     tables: Tables of the run: links, link_samples, batches, consumer_windows.
 
-    Raises MissingDataError: one of the three ways of reading was not measured, or not with the counters of all links.
+    Raises MissingDataError: of the trials whose links were all sampled, none ran without consumers, none with
+        client.rack, or none without it.
     """
     check_columns("trials", trials, [*KEY, "setting", "consumer_groups", "client_rack", "record_bytes"])
     check_kind("rates", rates, TrialRates)

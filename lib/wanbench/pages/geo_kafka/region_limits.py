@@ -1,13 +1,13 @@
 """
 Compute upper limits of the throughput of a cluster with replicas and clients in several regions.
 
-- link: Each link carries a part of the copies of a record that cross regions: to its leader, to followers, and to
-  consumers. The link that would be full first limits the payload. With gateways, all links that leave a region share
-  the rate of its gateway.
-- window: Producers have a limited number of bytes in flight to each leading broker until acknowledgement.
+- link: Records cross regions to their leaders, to followers and to consumers. The link that would be full first limits
+  the payload. With gateways, all links that leave a region share the rate of its gateway.
+- window: Producers have a limited number of unacknowledged bytes in flight to each leader.
 - replication: Followers have a limited number of bytes in flight from each leader.
 
-Nothing is fitted. `wanbench.methods.trials.limits` is for producers in one region and brokers in another.
+Nothing is fitted to measurements. `wanbench.methods.trials.limits` has the limits for producers in one region and all
+brokers in another.
 """
 
 from collections.abc import Mapping
@@ -32,12 +32,12 @@ DEFAULTS = {
 
 
 def connection_window_bytes(receive_buffer_bytes: float) -> float:
-    """Return the TCP window for a requested receive buffer (Linux doubles the request); infinite for -1."""
+    """Return the TCP window that a requested receive buffer allows (Linux doubles the request); infinite for -1."""
     return inf if receive_buffer_bytes < 0 else float(advertised_window_bytes(2 * receive_buffer_bytes))
 
 
 def request_bytes(batch_bytes: float, partitions_led: int) -> float:
-    """Return the bytes of a full request: one batch per led partition, up to max.request.size, at least one batch."""
+    """Return the bytes of a full request: one batch per partition of the leader, at most max.request.size in total."""
     return batch_bytes * max(min(partitions_led, MAX_REQUEST_BYTES // batch_bytes), 1.0)
 
 
@@ -45,11 +45,12 @@ def produced_bytes_per_s(
     request: float, in_flight: float, leader_s: float, replicated_s: float, window: float
 ) -> float:
     """
-    Compute the maximum rate from one producer to one leader.
+    Compute the maximum rate from one producer to one leader, in bytes/s.
 
-    The leader answers each request after the RTT (`leader_s`) and the time to replicate (`replicated_s`, 0 unless
-    acks=all). The leader processes one request of a connection at a time (Kafka protocol guide, "Network"), so only one
-    request passes per replication time. A connection carries at most its `window` per RTT.
+    The producer has `in_flight` requests of `request` bytes in flight. The leader answers each after the RTT
+    (`leader_s`) and the time to replicate it (`replicated_s`, 0 unless acks=all). It processes one request of a
+    connection at a time (Kafka protocol guide, "Network"), so at most one request passes per `replicated_s`. The
+    connection carries at most `window` bytes per RTT.
 
     >>> produced_bytes_per_s(1000.0, 5, 0.1, 0.1, inf)
     10000.0
@@ -60,10 +61,11 @@ def produced_bytes_per_s(
 
 def fetched_bytes_per_s(partitions: int, fetchers: float, rtt_s: float, window: float, fetch: float, answer: float):
     """
-    Compute the maximum rate at which a follower copies a number of partitions from one leader.
+    Compute the maximum rate, in bytes/s, at which a follower copies this number of `partitions` from one leader.
 
-    The follower has one fetch in flight per fetcher thread, of at most `fetch` bytes per partition and `answer` bytes
-    in all. A fetcher without partitions opens no connection.
+    Each of the `fetchers` threads has its own connection, of at most `window` bytes per RTT, and one fetch in flight,
+    whose answer has at most `fetch` bytes per partition and `answer` bytes in all. A thread without partitions opens no
+    connection.
 
     >>> round(fetched_bytes_per_s(2, 4, 0.1, 83_886, 1_048_576, 10_485_760))  # two connections
     1677720
@@ -76,8 +78,9 @@ def region_limits(
     trial: Mapping, placed: pd.DataFrame, links: pd.DataFrame, *, broker_settings: Mapping | None = None
 ) -> dict[str, float]:
     """
-    Compute the payload rates, in bit/s, that links, window and replication allow a trial; infinite if there is no
-    limit.
+    Compute the highest payload rate that each of "link", "window" and "replication" allows a trial, in bit/s.
+
+    A rate is infinite if there is no limit.
 
     trial: A row of `TrialRates.rates`, in which None stands for a setting that was not changed. Clients are assumed to
         be in the first `client_regions` regions of the lab.
@@ -126,12 +129,12 @@ def _rate(trial: Mapping, link, pair: tuple) -> float:
 
 
 def _spread(n: int, regions: list[str]) -> dict[str, float]:
-    """Return the number of clients in each region if clients are assigned to regions in turn."""
+    """Return the number of clients in each region if `n` clients are assigned to `regions` in turn."""
     return {region: len(range(k, n, len(regions))) for k, region in enumerate(regions) if k < n}
 
 
 def _copies(placed: pd.DataFrame, senders: dict, readers: dict, trial: dict) -> dict[tuple, float]:
-    """Return the bytes on each link per byte appended to the log."""
+    """Return the bytes that each link carries per byte appended to the log, by (from, to)."""
     copies: dict[tuple, float] = {}
 
     def add(a: str, b: str, share: float) -> None:
@@ -153,7 +156,7 @@ def _copies(placed: pd.DataFrame, senders: dict, readers: dict, trial: dict) -> 
 
 
 def _window(trial: Mapping, placed: pd.DataFrame, senders: dict, settings: dict, rtt_s) -> float:
-    """Return the bit/s that the requests in flight from all producers to all leaders allow."""
+    """Return the bit/s that all producers together can send to all leaders, by `produced_bytes_per_s`."""
     window = connection_window_bytes(settings["socket.receive.buffer.bytes"])
     in_flight = trial["max_in_flight"] or IN_FLIGHT
     total = 0.0
@@ -169,7 +172,7 @@ def _window(trial: Mapping, placed: pd.DataFrame, senders: dict, settings: dict,
 
 
 def _replication(placed: pd.DataFrame, settings: dict, rtt_s) -> float:
-    """Return the bit/s into the log that the slowest pair of leader and follower allows."""
+    """Return the bit/s of the whole topic at which the slowest pair of leader and follower just keeps up."""
     window = connection_window_bytes(settings["replica.socket.receive.buffer.bytes"])
     sizes = (settings["replica.fetch.max.bytes"], settings["replica.fetch.response.max.bytes"])
     led = placed[placed.leads][["partition", "broker", "region"]]

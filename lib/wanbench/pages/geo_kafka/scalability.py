@@ -1,6 +1,6 @@
 """
-Fit the Universal Scalability Law (Gunther 2007), which shows whether throughput grows linearly with producers, and its
-peak.
+Fit the Universal Scalability Law (Gunther 2007), which shows whether throughput grows linearly with the number of
+producers, and where it peaks.
 
     X(N) = gamma N / (1 + alpha (N - 1) + beta N (N - 1))
 
@@ -8,10 +8,10 @@ peak.
 - alpha: contention, the serial share of the work; alone it limits throughput to gamma/alpha
 - beta: coherency, the cost per pair of producers; with it throughput peaks at N* = sqrt((1 - alpha)/beta)
 
-The fit is least squares on logarithms, as the scatter of trials is relative. Intervals are by profile likelihood: the
-range of a quantity over all parameters whose sum of squares an F test allows. The bootstrap would do worse: with two or
-three trials per number of producers it underestimates the scatter, and it fails if a parameter is at its bound of 0
-(Andrews 2000). In these cases the profile interval is merely wide, with an infinite end for "no peak".
+The fit is least squares on logarithms, because scatter is proportional to throughput. Intervals are by profile
+likelihood: the range of a quantity over all parameters whose sum of squares an F test does not reject. The bootstrap is
+not used: with two or three trials per number of producers it underestimates the scatter, and it fails if a parameter is
+at its bound of 0 (Andrews 2000). In these cases the profile interval is wide, and infinite if there may be no peak.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class Scalability(Result):
     """
     The Universal Scalability Law, fitted to trials.
 
-    efficiency: Throughput at the largest measured number of producers, as a share of linear growth.
+    efficiency: Fitted throughput at the largest measured number of producers, over that number times gamma.
     peak_producers: Number of producers at the peak (N*), at least 1; infinite if beta is 0.
-    peak: Throughput at the peak; for beta = 0 the asymptote; infinite for linear growth.
-    gamma, alpha, beta: The parameters.
+    peak: Throughput at the peak; if beta is 0, the asymptote gamma/alpha, which is infinite for linear growth.
+    gamma, alpha, beta: The parameters of the law (see the module).
     is_linear_possible: Whether linear growth (alpha = beta = 0) agrees with the trials.
     lack_of_fit_p: P-value of an F test of the law against separate means; NaN without repeated trials.
     curve: The fitted curve: `producers`, `fitted`, `low`, `high` (individual interval), `linear` (linear growth).
-    trials, left_out: Rows in use, with `_response`, the throughput; and rows left out, with their `reason`.
+    trials, left_out: The rows in use, with the throughput as `_response`; and the rows left out, with a `reason`.
     """
 
     efficiency: Estimate
@@ -145,9 +145,9 @@ def fit_scalability(
     Fit the Universal Scalability Law to trials.
 
     frame: One row per trial.
-    throughput, producers: Columns of positive numbers; three or more different numbers of producers.
-    block: The column of blocks; each block multiplies throughput by its own factor. The intervals of the peak and of
-        gamma then hold for other blocks, too.
+    throughput, producers: Names of columns of positive numbers; at least three different numbers of producers.
+    block: The column of blocks. Each block multiplies throughput by a factor, and the intervals of the peak and of
+        gamma include the variation between blocks.
     unit: Unit of the throughput, for texts.
 
     Raises ParameterError: there are fewer than three numbers of producers, or no more trials than parameters.

@@ -1,10 +1,10 @@
 """
 Fit the Universal Scalability Law, with intervals by profile likelihood.
 
-The interval of a quantity is its range over all parameters whose sum of squares is at most (1 + F(1, n)/n) times the
-minimum, for n residual degrees of freedom. A grid gives the set of such alpha and beta; gamma and the factors of blocks
-are linear in logarithms and are solved for. Blocks differ in mean throughput, so the intervals of gamma and of the peak
-include the t interval of the mean over blocks, too; both widths are added in quadrature.
+The interval of a quantity is its range over all allowed parameters: those whose sum of squares is at most
+(1 + F(1, n)/n) times the minimum, for n residual degrees of freedom. A grid search finds the allowed alpha and beta. At
+each, gamma and the factors of blocks, which are linear in logarithms, follow by least squares. Blocks differ in mean
+throughput, so the width of the t interval of the mean over blocks is added in quadrature for gamma and for the peak.
 """
 
 from math import inf, isfinite, nan, sqrt
@@ -27,7 +27,7 @@ SEARCHES = 200  # Maximum number of steps until a box encloses the allowed param
 
 def usl(producers, gamma, alpha, beta):
     """
-    Return the throughput of this many producers, in the unit of `gamma`.
+    Return the throughput that the law predicts for a number of producers, in the unit of `gamma`.
 
     >>> usl(1, 10, 0.1, 0.01), round(usl(10, 10, 0.1, 0.0), 2)
     (10.0, 52.63)
@@ -36,7 +36,7 @@ def usl(producers, gamma, alpha, beta):
 
 
 class Fit:
-    """Least-squares fit over alpha and beta; gamma and the factors of blocks are solved for."""
+    """The least-squares fit of the law to logarithms of throughput (`log`) at `n` producers, with the intervals."""
 
     def __init__(self, n: np.ndarray, log: np.ndarray, block, level: float):
         self.n, self.log = n, log
@@ -60,7 +60,7 @@ class Fit:
         return ((self._without_law(alpha, beta) @ self.maker) ** 2).sum(axis=-1)
 
     def log_gamma(self, alpha, beta) -> np.ndarray:
-        """Return the best log gamma at each alpha and beta, for the average block."""
+        """Return the least-squares log gamma at each alpha and beta, for the average block."""
         return self._without_law(alpha, beta) @ (self.design @ self.inverse[:, 0])
 
     def _without_law(self, alpha, beta) -> np.ndarray:
@@ -88,10 +88,10 @@ class Fit:
 
     def allowed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """
-        Return the alphas and betas that the trials allow, and the sum of squares that each pair leaves for gamma.
+        Return the allowed alphas and betas, and by how much each pair's sum of squares is below the allowed maximum.
 
-        The search covers a box around the best fit, which grows while allowed pairs touch its sides and shrinks while
-        they fill little of it.
+        The search covers a box around the best fit. The box grows while allowed pairs touch its sides, and shrinks
+        while they fill less than half of it.
         """
         middle = np.array([self.alpha, self.beta])
         half = np.maximum(middle / 2, [1e-4, 1e-6])
@@ -125,7 +125,7 @@ class Fit:
         return axes, self.squares(alphas, betas) <= self.threshold
 
     def ends(self, alphas, betas, slack) -> dict[str, dict[str, float]]:
-        """Return estimate, low and high of every quantity, by its name."""
+        """Return `estimate`, `low` and `high` of every quantity, by its name; the arguments are those of `allowed`."""
         best = np.array([self.alpha]), np.array([self.beta])
         most = self.n.max()
         out = {}
@@ -144,7 +144,7 @@ class Fit:
         return {name: {key: float(value) for key, value in one.items()} for name, one in out.items()}
 
     def _level_ends(self, alphas, betas, slack, of, estimate: float) -> tuple[float, float]:
-        """Return both ends of gamma times `of` (values at alphas and betas), including the error of blocks."""
+        """Return both ends of the interval of gamma times `of`, which has a value at each of alphas and betas."""
         middle, play = self.log_gamma(alphas, betas) + np.log(of), np.sqrt(slack) * self.mean_error
         ends = []
         for side, end in ((-1, (middle - play).min()), (1, (middle + play).max())):
@@ -154,7 +154,7 @@ class Fit:
         return ends[0], ends[1]
 
     def curve(self, alphas, betas, slack) -> pd.DataFrame:
-        """Return the fitted curve, with an individual interval at each number of producers."""
+        """Return the columns of `Scalability.curve`, with an individual interval at each number of producers."""
         n = np.geomspace(self.n.min(), self.n.max(), CURVE_STEPS)
         gamma = float(np.exp(self.log_gamma(self.alpha, self.beta)))
         fitted = usl(n, gamma, self.alpha, self.beta)
@@ -166,7 +166,7 @@ class Fit:
         return pd.DataFrame({"producers": n, "fitted": fitted, "low": low, "high": high, "linear": gamma * n})
 
     def lack_of_fit(self) -> float:
-        """Return the p-value of the law against a separate mean for each number of producers."""
+        """Return the p-value of the F test of the law against a separate mean for each number of producers."""
         levels = np.unique(self.n)
         means = np.column_stack([self.n[:, None] == levels, self.design[:, 1:]]).astype(float)
         pure = self.log - means @ np.linalg.lstsq(means, self.log, rcond=None)[0]
@@ -184,7 +184,7 @@ def _peak_producers(alpha, beta) -> np.ndarray:
 
 
 def _peak(alpha, beta) -> np.ndarray:
-    """Return the largest throughput over gamma: at N*, or 1/alpha for beta = 0."""
+    """Return the largest throughput divided by gamma: the value at the peak, or the limit 1/alpha if beta is 0."""
     at = _peak_producers(alpha, beta)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(np.isinf(at), 1 / alpha, usl(at, 1.0, alpha, beta))

@@ -1,4 +1,4 @@
-"""Compare the RTTs of another survey with predictions from the first survey."""
+"""Check RTTs that were predicted from one survey against the RTTs that another survey measured."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class CheckedPredictions(Result):
     """
     Predictions from one survey, checked against another survey's RTTs.
 
-    ratio: Measured over predicted RTT, as the median over pairs.
-    coverage: The share of measured RTTs inside their prediction intervals.
+    ratio: The median over pairs of measured over predicted RTT.
+    coverage: The share of measured RTTs that lie inside their prediction intervals.
     pairs: Per unordered pair: region_a, region_b, distance_km, predicted_ms, low_ms, high_ms, measured_ms, covered.
     """
 
@@ -83,10 +83,12 @@ class CheckedPredictions(Result):
 
 def share_interval(hits: pd.Series, ends: pd.DataFrame) -> tuple[float, float, float, int]:
     """
-    Return the share of unordered pairs that are `hits`, its 95 % interval (jackknife over regions), and the number of
-    regions.
+    Return the share of unordered pairs that are `hits`, both ends of its 95 % interval, and the number of regions.
 
-    At 0 and 1 the jackknife has no width, so the interval is Clopper and Pearson's with the number of regions as n.
+    hits: True or False per pair. ends: The two regions of each pair, in two columns.
+
+    The interval is from the jackknife over regions. At 0 and 1 this has no width, so the interval is Clopper and
+    Pearson's with the number of regions as n. The ends are NaN with fewer than `FEWEST_FOR_INTERVAL` regions.
     """
     hits = hits.to_numpy(dtype=float)
     codes, regions = pd.factorize(ends.to_numpy().ravel(), sort=True)
@@ -101,9 +103,10 @@ def share_interval(hits: pd.Series, ends: pd.DataFrame) -> tuple[float, float, f
 
 def check_predictions(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float = 0.9) -> CheckedPredictions:
     """
-    Predict from `pairs` the RTT of every pair that only `others` has, and compare with the RTT in `others`.
+    Predict the RTTs of one survey (`others`) from another survey (`pairs`), and compare them with the measured RTTs.
 
-    Both regions of a pair must be in `pairs`. Raises ParameterError: there is no such pair.
+    The pairs checked are those that only `others` has, between regions that `pairs` has. `level` is the level of the
+    prediction intervals. Raises ParameterError: there is no such pair.
     """
     predictor = fit_predictor(pairs, level=level)
     own = {tuple(sorted(ends)) for ends in pairs[["from_region", "to_region"]].to_numpy()}

@@ -1,10 +1,11 @@
 """
 Predict RTT and throughput of a pair that was not measured, with prediction intervals.
 
-RTT is a robust line over distance plus a shrunken effect of each region, and never below the RTT of light. Throughput
-is the window-limited model at the predicted RTT, or log throughput over distance, whichever has the smaller error on
-left-out regions, plus effects of regions. Intervals are conformal, and differ by situation: both, one or neither of the
-pair's regions have other measured pairs. The fits are in `prediction_fits`.
+The predicted RTT is a robust line over distance plus a shrunken effect of each region, but at least the RTT of light in
+fibre. Log throughput is predicted by the window-limited model at the predicted RTT, or by a line over distance,
+whichever has the smaller error on left-out regions; effects of regions are added. Prediction intervals are conformal.
+They depend on whether both, one or neither of the pair's regions have other measured pairs. `prediction_fits` has the
+fits.
 """
 
 from __future__ import annotations
@@ -48,10 +49,10 @@ class Prediction(Result):
     Predicted RTT and throughput of one ordered pair.
 
     situation: Which of the pair's regions have other measured pairs: "both", "one" or "none".
-    rtt, throughput: In ms and bit/s, with intervals for one measurement of this pair, not for a mean. `throughput` is
-        None if fewer than 10 pairs have a throughput. With too few regions, an end of the interval is infinite or the
-        RTT of light.
-    measured: Measured values of this pair by name, `rtt_ms` and `throughput_bps`; not used for the prediction.
+    rtt, throughput: In ms and bit/s, with prediction intervals for one measurement, not for a mean. `throughput` is
+        None if fewer than 10 pairs have a throughput. With too few regions, the upper end is infinite, and the lower
+        end is 0 or the RTT of light.
+    measured: Measured values of this pair by name, `rtt_ms` and `throughput_bps`, for comparison.
     """
 
     from_region: str
@@ -77,11 +78,11 @@ class Prediction(Result):
 @dataclass(frozen=True)
 class Predictor:
     """
-    The fits of RTT and throughput, ready to predict many pairs.
+    The fits of RTT and throughput to one survey, from which `predict` predicts any pair.
 
     level: Level of the prediction intervals.
     pairs: Table `pairs`, for distances and measured values.
-    sample: The unordered pairs with an RTT that the fits use.
+    sample: The unordered pairs with an RTT, to which RTT is fitted.
     """
 
     level: float
@@ -91,8 +92,9 @@ class Predictor:
 
     def predict(self, from_region: str, to_region: str, *, distance_km: float | None = None) -> Prediction:
         """
-        Predict one ordered pair. If the fits use measurements of this pair, `what_if` predicts it without them.
+        Predict RTT and throughput of one ordered pair.
 
+        The fits may have used measurements of this pair; `what_if` predicts a pair without its own measurements.
         `distance_km` replaces the distance from the pairs or the catalogue; regions without coordinates need it.
         """
         ends = (from_region, to_region)
@@ -189,9 +191,9 @@ def what_if(pairs: pd.DataFrame, from_region: str, to_region: str) -> Prediction
 
 def fit_predictor(pairs: pd.DataFrame, *, level: float = 0.9) -> Predictor:
     """
-    Fit RTT and throughput once, to predict many pairs.
+    Fit RTT and throughput to a survey, to predict many pairs.
 
-    Intervals with two finite ends, at a level of 90 %, need 9 regions if one of the pair's regions was not measured.
+    For a pair with a region that has no measured pair, intervals at a level of 90 % are finite from 9 regions on.
 
     Raises ParameterError: there are fewer than 5 regions or 6 pairs with an RTT and a distance.
     """
@@ -202,7 +204,7 @@ def fit_predictor(pairs: pd.DataFrame, *, level: float = 0.9) -> Predictor:
 
 
 def observe(pairs: pd.DataFrame) -> tuple[prediction_fits.ObservedPairs, Sample]:
-    """Return the pairs as arrays, and the sample of RTTs; the arrays name regions by their index in the sample."""
+    """Convert pairs to arrays and a sample of RTTs; the arrays contain indices of regions in the sample's `regions`."""
     rtt = unordered(pairs, "rtt_ms")
     require_regions(rtt, prediction_fits.MIN_REGIONS, "a prediction")
     if rtt.n_pairs < prediction_fits.MIN_PAIRS:

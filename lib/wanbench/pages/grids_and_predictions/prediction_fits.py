@@ -1,12 +1,14 @@
 """
 Fit RTT and throughput for predictions, with conformal intervals from the errors on left-out pairs.
 
-The fits have an effect of each region (`region_effects`).
+The fits have an effect of each region (`region_effects`). They are repeated without each pair, each region, or both
+regions of each pair.
 
-Each left-out value gives a score: its distance from the prediction without it, in units of a scale that may grow with
-x. The interval for a new value spans the predictions of all these fits, each moved by its score (jackknife+: Barber,
-Candès, Ramdas & Tibshirani 2021). Values left out together, such as the values of a region, are one unit and share one
-weight; the new value adds a unit at infinity (Dunn, Wasserman & Ramdas 2023).
+A score is the distance of a left-out value from its prediction, in units of a scale that may grow with distance. For a
+new pair, each of the repeated fits gives a prediction, which is moved up and down by its score; the interval runs
+between quantiles of these values (jackknife+: Barber, Candès, Ramdas & Tibshirani 2021). Values that are left out
+together, such as those of one region, are one unit and share its weight; the new value counts as one more unit, at
+infinity (Dunn, Wasserman & Ramdas 2023).
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ MIN_RTT_MS = 0.05  # Minimum RTT in the window model, whose logarithm is infinit
 @dataclass(frozen=True)
 class Spread:
     """
-    A scale of deviations that grows with x: (constant + slope x) times `up` for positive deviations, `down` for others.
+    The typical size of deviations as a function of x (distance in 1000 km): (constant + slope x) times `up` for
+    positive deviations, times `down` for others.
     """
 
     constant: float
@@ -56,13 +59,13 @@ class Spread:
         return np.maximum(self.constant + self.slope * np.asarray(x, dtype=float), self.smallest)
 
     def scores(self, deviation: np.ndarray, x) -> np.ndarray:
-        """Divide the absolute deviations (measured less predicted) by the scale for their sign."""
+        """Divide the size of each deviation (measured minus predicted) by the scale for its sign at x."""
         scaled = deviation / self.of(x)
         return np.where(scaled >= 0, scaled / self.up, -scaled / self.down)
 
 
 def spread(deviation: np.ndarray, x: np.ndarray) -> Spread:
-    """Fit the scale of deviations: a line through their sizes over x, times the median size for each sign."""
+    """Fit the scale of deviations: a line through their absolute values over x, times a median for each sign."""
     size = np.abs(deviation)
     typical = max(float(np.mean(size)), 1e-9)
     design = np.column_stack([np.ones_like(x), x])
@@ -81,16 +84,17 @@ def spread(deviation: np.ndarray, x: np.ndarray) -> Spread:
 
 
 def unit_weights(units: np.ndarray) -> np.ndarray:
-    """Return the weight of each score: the scores of a unit share 1 / (number of units + 1)."""
+    """Return the weight of each score; `units` has its unit. The scores of a unit share 1 / (number of units + 1)."""
     _, index, size = np.unique(units, return_inverse=True, return_counts=True)
     return 1.0 / size[index] / (len(size) + 1)
 
 
 def upper_end(values: np.ndarray, weights: np.ndarray, share: float) -> np.ndarray:
     """
-    Return, for each row, the smallest value with `share` of the weight at or below it; infinite if there is none.
+    Return the weighted quantile of each row of `values` (rows, scores), rounded up to one of the values.
 
-    NaN in `values` (rows, scores) gets no weight; the other values of the row share it.
+    It is the smallest value with at least `share` of the weight at or below it, or infinite if there is none. The
+    weight of a NaN is divided among the other values of its row.
 
     >>> upper_end(np.array([[3.0, 1.0, 2.0]]), np.full(3, 0.25), 0.5)
     array([2.])
@@ -112,7 +116,7 @@ def upper_end(values: np.ndarray, weights: np.ndarray, share: float) -> np.ndarr
 
 
 def lower_end(values: np.ndarray, weights: np.ndarray, share: float) -> np.ndarray:
-    """Return, for each row, the largest value with `share` of the weight at or above it; see `upper_end`."""
+    """Return, for each row, the largest value with at least `share` of the weight at or above it, like `upper_end`."""
     return -upper_end(-values, weights, share)
 
 
@@ -121,10 +125,9 @@ class ObservedPairs:
     """
     Measured unordered pairs, as arrays of one value per pair.
 
-    first, second: Indices of the regions.
-    log_bps: Natural logarithm of throughput, as the mean of both directions; NaN if not measured.
-    half_gap: Half of the difference between the log throughputs from first to second and from second to first; 0 if
-        only one direction was measured.
+    first, second: Indices of the pair's regions.
+    log_bps: Natural logarithm of throughput in bit/s, mean of both directions; NaN if not measured.
+    half_gap: Half the difference of log throughput between the two directions; 0 if only one was measured.
     """
 
     n_regions: int
@@ -139,7 +142,7 @@ class ObservedPairs:
         return len(self.first)
 
     def take(self, kept: np.ndarray) -> ObservedPairs:
-        """Select pairs; regions keep their indices."""
+        """Return the pairs that `kept` selects; regions keep their indices."""
         arrays = (self.first, self.second, self.distance_km, self.rtt_ms, self.log_bps, self.half_gap)
         return ObservedPairs(self.n_regions, *(values[kept] for values in arrays))
 
@@ -160,7 +163,7 @@ class NewPairs:
 
 @dataclass(frozen=True)
 class Predicted:
-    """Predictions of several pairs with intervals, which are infinite if there are too few units."""
+    """Predictions of several pairs with intervals, whose ends are infinite if there are too few units (`n_units`)."""
 
     value: np.ndarray
     low: np.ndarray
@@ -170,7 +173,7 @@ class Predicted:
 
 @dataclass(frozen=True)
 class Model:
-    """A fit of RTT, or of log throughput (less the window model, if that is the base), with effects of regions."""
+    """A fit, with effects of regions, of RTT in ms or of log throughput (minus the window model, if there is one)."""
 
     observed: ObservedPairs
     fit: Effects
@@ -181,17 +184,17 @@ class Model:
 
     def coefficients(self, situation: str) -> np.ndarray:
         """
-        Return the coefficients of the fits without some of the pairs; they are computed once.
+        Return the coefficients of the repeated fits, one row per fit, that resemble the `situation` of a new pair.
 
-        `situation` says which regions of a new pair have measured pairs: "both" (each fit leaves out a pair), "one" (a
-        region) or "none" (both regions of a pair).
+        If "both" regions of the new pair have measured pairs, each fit leaves out a pair; if "one" has, a region; if
+        "none" has, both regions of a pair. The fits are computed once.
         """
         if situation not in self.without:
             self.without[situation] = getattr(self.fit, WITHOUT[situation])()
         return self.without[situation]
 
     def left_out(self, situation: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return, for each score, the index of the pair and the index of the row in `coefficients`."""
+        """Return, for each score, the index of its left-out pair and of the row of `coefficients` that predicts it."""
         pair = np.arange(len(self.observed))
         if situation != "one":
             return pair, pair
@@ -204,7 +207,7 @@ class Model:
 
 
 def window_log_bps(fitted: knee.Knee | None, rtt_ms: np.ndarray) -> np.ndarray:
-    """Return the natural logarithm of min(C, 8 W / RTT); 0 if `fitted` is None."""
+    """Return the natural logarithm of the fitted min(C, 8 W / RTT) in bit/s; 0 if `fitted` is None."""
     if fitted is None:
         return np.zeros_like(rtt_ms)
     return np.minimum(fitted.level, fitted.falling - np.log(np.maximum(rtt_ms, MIN_RTT_MS)))
@@ -228,11 +231,16 @@ class Fits:
 
     @property
     def base(self) -> str:
-        """What throughput is fitted on: RTT ("window"), distance ("distance"), or "" if it is not fitted."""
+        """How throughput is fitted: "window" (over RTT), "distance" (over distance), or "" (not at all)."""
         return "" if self.throughput is None else "distance" if self.window is None else "window"
 
     def predict(self, quantity: str, situation: str, new: NewPairs, level: float) -> Predicted:
-        """Predict "rtt_ms" in ms, or "throughput_bps" as a natural logarithm, of new pairs with intervals."""
+        """
+        Predict a quantity of new pairs, with intervals.
+
+        quantity: "rtt_ms", predicted in ms, or "throughput_bps", predicted as a natural logarithm.
+        situation: Whether "both", "one" or "none" of each new pair's regions have measured pairs.
+        """
         model = self.rtt if quantity == "rtt_ms" else self.throughput
         pair, unit = model.left_out(situation)
         deviation, centre, value = self._deviations(quantity, situation, model, new)
@@ -257,13 +265,13 @@ class Fits:
         return Predicted(value, low, high, units)
 
     def deviations(self, quantity: str, situation: str) -> np.ndarray:
-        """Return measured less predicted for each left-out value, in ms or as a natural logarithm."""
+        """Return measured minus predicted of each left-out value, in the units of `predict`."""
         model = self.rtt if quantity == "rtt_ms" else self.throughput
         none = NewPairs(np.empty(0, dtype=int), np.empty(0, dtype=int), np.empty(0))
         return self._deviations(quantity, situation, model, none)[0]
 
     def _deviations(self, quantity, situation, model: Model, new: NewPairs):
-        """Return the left-out deviations, and the predictions of `new` by each left-out fit and by the full fit."""
+        """Return `deviations`, and the predictions of `new` by each repeated fit (pairs, scores) and the full fit."""
         pair, unit = model.left_out(situation)
         own = model.coefficients(situation)[unit]
         rows = model.rows(new)
@@ -286,8 +294,8 @@ class Fits:
 
 def fit_both(observed: ObservedPairs) -> Fits:
     """
-    Fit RTT on distance, and throughput on RTT ("window") or distance: the base with the smaller error on left-out
-    regions.
+    Fit RTT over distance, and throughput over RTT (the window model) or over distance, whichever has the smaller error
+    on left-out regions.
     """
     rtt = Model(observed, _fit(observed, observed.rtt_ms, 2))
     kept = np.flatnonzero(np.isfinite(observed.log_bps))
@@ -320,7 +328,7 @@ def _fixed(distance_km: np.ndarray, n_fixed: int) -> np.ndarray:
 
 
 def observed_pairs(rtt: Sample, throughput: Sample | None, directed: dict[tuple[str, str], float]) -> ObservedPairs:
-    """Convert the pairs that have an RTT to arrays; `directed` maps (from, to) to throughput in bit/s."""
+    """Convert the pairs of the sample `rtt` to arrays; `directed` maps (from, to) to throughput in bit/s."""
     frame = rtt.frame
     log_bps = np.full(len(frame), np.nan)
     if throughput is not None:

@@ -1,10 +1,10 @@
 """
-Fit values of pairs of regions with a random effect of each region, and the same fit without some of the pairs.
+Fit values of pairs of regions with a random effect of each region, and repeat the fit without some of the pairs.
 
 The model is y = fixed part + u[first] + u[second] + error, with a random effect u of each region. Effects are shrunk
-towards 0 (Henderson 1975) by the ratio of error variance to effect variance, which restricted maximum likelihood
-estimates (Patterson & Thompson 1971). For given weights and ratio the fit is a ridge regression, so the fits without a
-pair, a region or two regions follow exactly.
+towards 0 (Henderson 1975). How strongly depends on the ratio of error variance to effect variance, which is estimated
+by restricted maximum likelihood (Patterson & Thompson 1971). For given weights and ratio the fit is a ridge regression,
+so the fits without a pair, a region or two regions are computed exactly, without iteration.
 """
 
 from __future__ import annotations
@@ -26,12 +26,14 @@ IMPOSSIBLE = 1e30  # Replaces an infinite deviance, which the search could not s
 @dataclass(frozen=True)
 class Effects:
     """
-    A fit of values of pairs with effects of regions.
+    A fit of `y`, one value per pair, with effects of regions.
 
-    coefficients: The fixed part, then one effect per region (0 for a region without pairs).
+    coefficients: Those of the fixed part, then one effect per region (0 for a region without pairs).
     design: The design matrix (pairs, coefficients).
     weights: The final Huber weights (pairs,).
     ratio: Variance of the errors over variance of the effects.
+    n_fixed: Number of coefficients of the fixed part.
+    first, second: Indices of each pair's regions (pairs,).
     """
 
     coefficients: np.ndarray
@@ -54,7 +56,7 @@ class Effects:
         return self.design.shape[1] - self.n_fixed
 
     def without_pairs(self) -> np.ndarray:
-        """Return the coefficients of the fit without each pair: (pairs, coefficients)."""
+        """Return, for each pair, the coefficients of the fit without this pair: (pairs, coefficients)."""
         inverse = np.linalg.pinv(self._normal()[0], hermitian=True)
         moved = self.design @ inverse
         leverage = self.weights * (moved * self.design).sum(axis=1)
@@ -63,7 +65,7 @@ class Effects:
         return self.coefficients - moved * step[:, None]
 
     def without_regions(self) -> np.ndarray:
-        """Return the coefficients without each region's pairs: (regions, coefficients); NaN if undetermined."""
+        """Return, for each region, the coefficients without its pairs: (regions, coefficients); NaN if undetermined."""
         grams, sums = self._by_region()
         normal, right = self._normal()
         return _solve(normal - grams, right - sums)
@@ -86,7 +88,7 @@ class Effects:
         return coefficients
 
     def _by_region(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return what each region's pairs add to the normal equations: matrices, and right-hand sides."""
+        """Return the contribution of each region's pairs to the normal equations: matrices, and right-hand sides."""
         n_coefficients = self.design.shape[1]
         grams = np.zeros((n_coefficients - self.n_fixed, n_coefficients, n_coefficients))
         sums = np.zeros((len(grams), n_coefficients))
@@ -100,9 +102,9 @@ class Effects:
 
 def design_rows(fixed: np.ndarray, first, second, n_regions: int) -> np.ndarray:
     """
-    Return rows of a design matrix: the fixed part (pairs, k), then one column per region, with 1 for a pair's regions.
+    Return the design matrix of pairs: the `fixed` columns (pairs, k), then a column per region that is 1 for its pairs.
 
-    A region of index -1 has no effect, and so no column.
+    first, second: Indices of each pair's regions; -1 for a region that has no effect and so no column.
     """
     design = np.zeros((len(fixed), fixed.shape[1] + n_regions))
     design[:, : fixed.shape[1]] = fixed
@@ -114,9 +116,9 @@ def design_rows(fixed: np.ndarray, first, second, n_regions: int) -> np.ndarray:
 
 def fit_effects(fixed: np.ndarray, first, second, n_regions: int, y: np.ndarray) -> Effects:
     """
-    Fit `y` by Huber's loss (constant 1.345, scale 1.4826 MAD of the residuals) and restricted maximum likelihood.
+    Fit `y` (pairs,) by Huber's loss (constant 1.345, scale 1.4826 MAD of the residuals), with effects of regions.
 
-    fixed: Columns of the fixed part, with a constant (pairs, k).
+    fixed: Columns of the fixed part, including a constant (pairs, k).
     first, second: Indices of each pair's regions, from 0 to `n_regions` - 1 (pairs,).
     """
     design, n_fixed = design_rows(fixed, first, second, n_regions), fixed.shape[1]
@@ -134,7 +136,7 @@ def fit_effects(fixed: np.ndarray, first, second, n_regions: int, y: np.ndarray)
 
 
 def _gram(fixed, first, second, n_regions, weights, y) -> tuple[np.ndarray, np.ndarray]:
-    """Return the normal equations without the penalty, by sums per region instead of a mostly empty dense product."""
+    """Return the normal equations without the penalty, from sums per region, as most of the design matrix is 0."""
     k = fixed.shape[1]
     gram, right = np.zeros((k + n_regions,) * 2), np.zeros(k + n_regions)
     weighted = fixed * weights[:, None]

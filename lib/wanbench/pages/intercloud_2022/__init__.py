@@ -1,4 +1,4 @@
-"""Analyse the published rows of the survey of 2022 again, and test its article's claims."""
+"""Analyse again the rows that a survey of 2022 published (source 002), and test the claims of its article."""
 
 from . import claims
 from .charts import charts

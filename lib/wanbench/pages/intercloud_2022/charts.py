@@ -28,7 +28,7 @@ PANELS = ("round-trip time (ms)", "throughput (bit/s, log axis)")
 @dataclass(frozen=True, repr=False)
 class Chart(Result):
     """
-    One chart: its pairs, the lines of RTT and of throughput, and the fitted TCP window.
+    RTT and throughput of some pairs against distance, with a fitted line for each, and the fitted TCP window.
 
     `model` is None for the chart of all pairs, which have several windows, and for a chart of too few regions.
     """
@@ -51,7 +51,7 @@ class Chart(Result):
         return f"{self.rtt.pearson.sentence} {self.throughput.pearson.sentence}"
 
     def figure(self) -> go.Figure:
-        """Draw every unordered pair, with both lines and the intervals of their heights."""
+        """Draw RTT and throughput of every unordered pair against distance, with fitted lines and intervals."""
         figure = make_subplots(rows=1, cols=2, subplot_titles=PANELS, horizontal_spacing=0.12)
         for column, panel in enumerate((self.rtt.figure(), self.throughput.figure()), start=1):
             for trace in panel.data:
@@ -143,8 +143,8 @@ def charts(pairs: pd.DataFrame, *, resamples: int = 4_000, seed: int = 0, transf
     """
     Fit RTT and throughput against distance, for all pairs and for each ordered pair of clouds.
 
-    For each pair of clouds, TCP's window is fitted as well (model "finite transfer", which includes slow start);
-    `transfer_s` is the duration of each transfer.
+    For each ordered pair of clouds, the TCP window is fitted as well (by the model "finite transfer", which includes
+    slow start). `transfer_s` is the duration of each transfer; `resamples` and `seed` are those of the bootstraps.
     """
     check_columns("pairs", pairs, ["from_cloud", "to_cloud"])
     joined = pairs.from_cloud + "->" + pairs.to_cloud

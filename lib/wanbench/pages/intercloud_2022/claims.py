@@ -1,4 +1,4 @@
-"""Test the claims of source 002, on latency and throughput between regions of two clouds, on its published rows."""
+"""Test the claims of source 002 about latency and throughput between regions of two clouds, by its published rows."""
 
 from collections.abc import Mapping
 from math import pi
@@ -54,9 +54,11 @@ def throughput_across_clouds(
     """
     Test every claim of source 002 that its published rows can test.
 
-    `tests` has one row per test (`ingest.per_test`). The first two selections of `latency_r` and `throughput_r` are all
-    rows, with the survey's and with the catalogue's coordinates. `repeats` is (RTT, throughput), and `scatters` has the
-    scatter of each chart by name. The other arguments are results for the survey's pairs.
+    `tests` has one row per test (`ingest.per_test`). `latency_r` and `throughput_r` are the correlations of RTT and of
+    throughput with distance, over selections of which the first has all rows with the survey's coordinates and the
+    second all rows with the catalogue's. `repeats` has the results for RTT and for throughput, and `scatters` the
+    result of each chart by the chart's name. The other arguments are the results that their types describe, for all
+    pairs of the survey.
     """
     audit = read_claims("002-throughput-across-clouds")
     _facts(audit, tests)
@@ -180,7 +182,7 @@ def _facts(audit: Audit, tests: pd.DataFrame) -> None:
 
 
 def _cost(audit: Audit, tests: pd.DataFrame) -> None:
-    """Judge the claims on the cost of a full test, by list prices, with the printed and with the sent volume."""
+    """Judge the claimed cost of a full test by list prices, for the volume that the source prints and the one sent."""
     n, n_pairs = audit.number("n-regions"), audit.number("n-pairs")
     hour_usd = n * audit.number("instance-high") / 100
     hours = audit.number("instances-cost") / hour_usd

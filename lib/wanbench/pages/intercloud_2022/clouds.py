@@ -1,4 +1,5 @@
-"""Test by analysis of covariance over pairs of regions whether throughput at equal distance depends on the clouds."""
+"""Test whether throughput at equal distance depends on the clouds of a pair, by analysis of covariance over pairs of
+regions."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ EQUAL = "Distance has the same effect in all groups. Regions of one cloud differ
 
 
 def clouds_of(names: list[str]) -> np.ndarray:
-    """Return the cloud of each region."""
+    """Return the cloud of each region, such as "aws" of "aws:eu-west-1"."""
     return np.array([name.partition(":")[0] for name in names])
 
 
@@ -46,7 +47,7 @@ SLOWER = "At equal distance, transfers {one} are slower: those {other} reach {{}
 
 
 def _ratio(log: float) -> float:
-    """Return the ratio that a difference of log10(bit/s) means."""
+    """Convert a difference of log10(bit/s) to a ratio; infinite beyond the range of a float."""
     return inf if log > LARGEST_LOG10 else 10**log
 
 
@@ -73,7 +74,7 @@ class GroupContrast(Result):
 
     @property
     def reported(self) -> Estimate:
-        """Return the estimate as a sentence states it: the claim names the faster group, so the ratio is above 1."""
+        """The estimate or, if `one` is significantly slower, its inverse, so that the stated ratio is above 1."""
         estimate, labels = self.estimate, {"one": self.one, "other": self.other}
         if estimate.low <= 1 <= estimate.high:
             return replace(estimate, claim=NO_DIFFERENCE.format(**labels))
@@ -86,10 +87,10 @@ class GroupContrast(Result):
 @dataclass(frozen=True, repr=False)
 class CloudComparison(Result):
     """
-    Throughput of pairs of regions compared by their clouds, at equal distance.
+    Ratios of throughputs at equal distance, by the clouds of a pair's regions.
 
-    difference: Pairs between clouds against pairs within a cloud, with a separate offset for the regions of each cloud.
-    directions: From one cloud to another against the opposite direction, over ordered pairs.
+    difference: Pairs between two clouds over pairs within one, with a separate offset for the regions of each cloud.
+    directions: For each two clouds, from one to the other over the opposite direction, from ordered pairs.
     """
 
     difference: GroupContrast
@@ -123,10 +124,11 @@ def compare_clouds(pairs: pd.DataFrame) -> CloudComparison:
     """
     Compare the throughput of pairs by their clouds, at equal distance.
 
-    The regression on distance has a separate offset for the regions of each cloud, so a slow cloud does not count as a
-    cost of crossing, however many regions it has. Intervals come from the jackknife over places, scaled by variance
-    components with effects of places on the offset, on the slope and on the cost of crossing. For directions, over
-    ordered pairs, the variance is the jackknife over places less the jackknife over pairs.
+    Log throughput is regressed on distance, on whether a pair crosses clouds, and on an offset for the regions of each
+    cloud, so that a slow cloud does not count as a cost of crossing. Intervals come from the jackknife over places
+    (regions, or clusters of near ones), scaled by a model in which each place has random effects on the offset, on the
+    slope and on the cost of crossing. For directions, the variance is the jackknife over places minus the jackknife
+    over pairs.
 
     pairs: Table `pairs`.
 
@@ -172,9 +174,9 @@ def _design(columns: list[np.ndarray]) -> np.ndarray:
 
 def fit_pairs(value, grouped: Units, columns: list[np.ndarray]) -> Coefficients:
     """
-    Fit values on crossing, distance and further columns, in this order.
+    Regress `value` on `columns`, of which the first is whether a pair crosses clouds and the second is distance.
 
-    In the working model every unit has its own effect on the first two coefficients.
+    The model that scales the intervals has a random effect of each unit (place) on these two coefficients.
     """
     design = _design(columns)
     return least_squares(design, value, grouped.first, grouped.second, grouped.both, grouped.n, shifted=(2, 1))
@@ -184,13 +186,13 @@ def cloud_levels(
     names: list[str], cells, columns: list[np.ndarray], grouped: Units
 ) -> tuple[list[np.ndarray], list[str]]:
     """
-    Return the columns for the offsets of clouds, and the clouds whose offset cannot be separated from other columns.
+    Return the regression's columns for the offsets of clouds, and the clouds that get none.
 
     A column counts how many of a pair's two regions belong to the cloud, centred over the pairs. The first cloud is the
-    reference and has no column. A column is left out if it is linearly dependent on the columns before it, over all
-    pairs or without the pairs of some unit (a place).
+    reference. A cloud gets no column if this would be linearly dependent on the columns before it, over all pairs or
+    without the pairs of some unit (place).
 
-    columns: The columns already in the model.
+    columns: The columns already in the regression.
     """
     clouds = clouds_of(names)
     kept, unclear = [], []
@@ -207,7 +209,7 @@ def cloud_levels(
 
 
 def _directions(pairs: pd.DataFrame) -> tuple[GroupContrast, ...]:
-    """Contrast each direction between two clouds with the opposite one, over ordered pairs with one slope."""
+    """Compare the two directions between each two clouds, by a regression over ordered pairs with a common slope."""
     sample = directed(pairs, "throughput_bps")
     value = np.log10(sample.frame.value.to_numpy())
     way = sample.frame.from_cloud + ">" + sample.frame.to_cloud
@@ -236,10 +238,10 @@ def _directions(pairs: pd.DataFrame) -> tuple[GroupContrast, ...]:
 
 def _direction(forth, back, smallest, fit: Coefficients, ways, counted, notes) -> GroupContrast:
     """
-    Estimate the ratio of the throughput in one direction to that in the other.
+    Estimate the ratio of the throughput in direction `forth` to that in direction `back`.
 
-    The t quantile has n - 1 degrees of freedom, where n is the number of places of the smaller cloud (`smallest`): the
-    conservative end of Welch's range.
+    The t quantile has `smallest` - 1 degrees of freedom, where `smallest` is the number of places of the cloud with
+    fewer places: the fewest that Welch's formula can give.
     """
     weights = np.array([(name == forth) - float(name == back) for name in ways])
     freedom = max(smallest - 1, 1)

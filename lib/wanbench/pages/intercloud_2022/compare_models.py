@@ -40,11 +40,11 @@ METHOD = (
 @dataclass(frozen=True)
 class Predictions:
     """
-    One model's residuals of log throughput, per pair.
+    One model's residuals of log throughput: arrays with a value per pair.
 
-    in_sample: Measured less fitted.
-    left_out: Measured less predicted, as the mean of two predictions, each without one region of the pair.
-    error: The mean absolute residual of these two predictions.
+    in_sample: Measured minus fitted.
+    left_out: Measured minus predicted, the mean of two predictions, each from a fit without one region of the pair.
+    error: The mean of the absolute residuals of these two predictions.
     fitted: The fitted parameters as text.
     """
 
@@ -61,8 +61,9 @@ def cross_validate(
     models: Sequence[ThroughputModel], sample: Sample, paths: Paths, y: np.ndarray, groups: np.ndarray
 ) -> list[Predictions]:
     """
-    Fit each model to each group of pairs: once to all pairs of the group, and once without the pairs of each region.
+    Fit each model to each group of pairs: to all pairs of the group, and again without the pairs of each region.
 
+    paths: RTT and distance of each pair.
     y: Log throughput (pairs,).
     groups: A label per pair (pairs,); every group has its own parameters.
 
@@ -111,7 +112,7 @@ def cross_validate(
 
 
 def _parameters_text(model: ThroughputModel, values: np.ndarray, bounds) -> str:
-    """Return the fitted parameters as text; a parameter at its bound is not identified."""
+    """Return the fitted parameters as text; a parameter at its bound is called "not identified"."""
     if len(values) == 1:
         return quantity(exp(values[0]), "bit/s")
     if not model.parameters[0][1]:
@@ -124,7 +125,7 @@ def _parameters_text(model: ThroughputModel, values: np.ndarray, bounds) -> str:
 
 
 def scores(predictions: list[Predictions], sample: Sample) -> pd.DataFrame:
-    """Score each model: one row per model, the best first, with the columns of `ModelComparison.scores`."""
+    """Return the table `ModelComparison.scores`: one row per model, the best first."""
     fields = {name: [getattr(one, name) for one in predictions] for name in Predictions.__dataclass_fields__}
     in_sample, error, names = (np.array(fields[name]) for name in ("in_sample", "error", "name"))
     mean = error.mean(axis=1)
@@ -152,7 +153,7 @@ def scores(predictions: list[Predictions], sample: Sample) -> pd.DataFrame:
 
 
 def _half_widths(values: np.ndarray, sample: Sample) -> np.ndarray:
-    """Return half the width of the interval of each row's mean, for values (rows, pairs)."""
+    """Return half the width of the interval of the mean of each row of `values` (rows, pairs)."""
     without = dyadic.means_without(values.T, sample.first, sample.second, sample.n_regions)
     return t_quantile(LEVEL, sample.n_regions - 1) * np.sqrt(dyadic.variance(*without))
 
@@ -165,8 +166,10 @@ class ModelComparison(Result):
     scores: One row per model, the best first. `error_factor` is the exponential of the mean absolute log error on
         left-out regions (1.5 means 50 % too high or a third too low), and `verdict` "best", "tied with the
         best" or "worse".
-    pairs: The pairs, with "<model>: ratio", measured over predicted when a region of the pair is left out.
-    unexplained: The pairs that no model explains (`FACTOR`, `ROBUST_Z`).
+    pairs: The pairs, with a column "<model>: ratio" per model: measured over predicted throughput (geometric mean of
+        the predictions without either region).
+    unexplained: The pairs that every model misses in the same direction, by more than `FACTOR` times and `ROBUST_Z`
+        robust standard deviations.
     """
 
     TITLE = "Models of throughput"
@@ -250,11 +253,12 @@ def compare_models(
     pairs: pd.DataFrame, *, transfer_s: float | None = None, ordered: bool = False, by_receiver: bool = False
 ) -> ModelComparison:
     """
-    Fit the models of throughput, and score each by its predictions of left-out regions.
+    Fit the models of throughput, and score each by its predictions for left-out regions.
 
-    Each pair is predicted twice, by the fits without either of its regions; its error is the mean of both absolute log
-    errors. Two models are compared by the differences of their errors per pair, with an interval whose units are
-    regions. At the 95 % level one in twenty equally good models is called worse by chance.
+    Each pair is predicted twice, by a fit without its first region and by one without its second; its error is the mean
+    of the two absolute log errors. A model is worse than the best one if the interval of the mean difference of their
+    errors, with regions as units, lies above 0. At the 95 % level one in twenty equally good models is called worse by
+    chance.
 
     Parameters
     ----------
@@ -263,7 +267,8 @@ def compare_models(
     ordered : bool
         Whether the two directions of a pair are two rows, instead of their geometric mean.
     by_receiver : bool
-        Whether every model is fitted separately per receiving cloud, on which the window depends; needs `ordered`.
+        Whether to fit every model separately for each receiving cloud, because the window depends on the receiver;
+        needs `ordered`.
 
     Raises ParameterError: there are fewer than 5 regions, or a group has too few pairs when one region is left out.
     """
@@ -289,7 +294,7 @@ def compare_models(
 
 
 def _unexplained(frame: pd.DataFrame, residual: np.ndarray) -> pd.DataFrame:
-    """Select the pairs that every model misses; `residual` is log measured over predicted (models, pairs)."""
+    """Return the pairs that every model misses; `residual` is log(measured / predicted), (models, pairs)."""
     middle = np.median(residual, axis=1, keepdims=True)
     scale = MAD_TO_SD * np.median(np.abs(residual - middle), axis=1, keepdims=True)
     bound = np.maximum(log(FACTOR), ROBUST_Z * scale)
@@ -298,7 +303,7 @@ def _unexplained(frame: pd.DataFrame, residual: np.ndarray) -> pd.DataFrame:
 
 
 def _like(estimate: Estimate, value: float) -> str:
-    """Format a number with as many decimals as the estimate."""
+    """Format `value` with as many decimals as the estimate has."""
     return number(value, decimals(estimate.estimate, estimate.low, estimate.high))
 
 

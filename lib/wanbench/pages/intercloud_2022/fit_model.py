@@ -35,11 +35,11 @@ METHOD = (
 @dataclass(frozen=True, repr=False)
 class ModelFit(Result):
     """
-    One fitted model.
+    One model of TCP throughput, fitted to pairs.
 
     model, formula: The model's name, and its formula in short.
-    parameters: The fitted parameters by symbol: "W", "C", "p".
-    pairs: The pairs as `window_fit.pairs_with_both` returns them, with model_bps and ratio (measured over model).
+    parameters: The fitted parameters by symbol: "W" (window), "C" (capacity), "p" (loss).
+    pairs: The ordered pairs with RTT and throughput, and the columns model_bps and ratio (measured over model).
     """
 
     TITLE = "Fitted parameters of a TCP model"
@@ -80,13 +80,13 @@ class ModelFit(Result):
 
 def fit_model(pairs: pd.DataFrame, model: str, *, transfer_s: float | None = None) -> ModelFit:
     """
-    Fit one of the `throughput_models`, named by `model`, to ordered pairs, with an interval for each parameter.
+    Fit the model of `throughput_models` with the name `model` to ordered pairs, with an interval for each parameter.
 
-    An interval states how much the parameter may differ for other regions, assuming that the model also holds for
-    these. The model "finite transfer" needs `transfer_s`, the duration of each test.
+    An interval states how much the parameter may differ if other regions are measured, assuming that the model also
+    holds for them. The model "finite transfer" needs `transfer_s`, the duration of each test.
 
     Raises ParameterError: the model is unknown, it has a parameter without a unit, or there are fewer than 5 regions or
-        places.
+        places (clusters of near regions).
     """
     models = throughput_models(transfer_s)
     by_name = {candidate.name: candidate for candidate in models if all(unit for _, unit in candidate.parameters)}

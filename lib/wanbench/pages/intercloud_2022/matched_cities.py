@@ -27,11 +27,11 @@ WITHIN_KM = 50.0  # Regions of two clouds at most this far apart are one city
 @dataclass(frozen=True, repr=False)
 class MatchedCities(Result):
     """
-    Pairs between two clouds compared with pairs within them, over the same pairs of cities.
+    Pairs between AWS and Google Cloud compared with pairs within either, over the same pairs of cities.
 
-    difference: RTT between clouds less RTT within one cloud, in ms; or throughput between clouds over throughput within
-        one.
-    pairs: Per pair of cities: city_a, city_b, between, within, difference (of logarithms, for throughput).
+    difference: For RTT, between clouds minus within one cloud, in ms; for throughput, between clouds over within one.
+    pairs: One row per pair of cities: city_a, city_b, between, within (each the mean of two pairs of regions, geometric
+        for throughput), difference (of logarithms, for throughput).
     """
 
     TITLE = "Cities with regions of both clouds"
@@ -43,10 +43,11 @@ class MatchedCities(Result):
 
 def matched_cities(pairs: pd.DataFrame, *, column: str = "rtt_ms") -> MatchedCities:
     """
-    Compare pairs between two clouds with pairs within them, over the same pairs of cities.
+    Compare pairs between AWS and Google Cloud with pairs within either, over the same pairs of cities.
 
-    A city has a region of each cloud, at most 50 km apart, matched nearest first. A pair of cities counts if all four
-    pairs of regions between them have a value. "throughput_bps" is compared as a ratio.
+    A city is a region of each cloud, at most 50 km apart; nearest regions are matched first. A pair of cities counts if
+    all four pairs of regions between them have a value in `column`: "rtt_ms", compared as a difference, or
+    "throughput_bps", compared as a ratio.
 
     Raises ParameterError: no pair of cities has all four values.
     """
@@ -99,7 +100,7 @@ def matched_cities(pairs: pd.DataFrame, *, column: str = "rtt_ms") -> MatchedCit
 
 
 def _cities(pairs: pd.DataFrame) -> list[tuple[str, str, float]]:
-    """Match regions of AWS and Google Cloud one to one, nearest first; return both names and their distance in km."""
+    """Match regions of AWS and Google Cloud one to one, nearest first; return (AWS, Google, distance in km) of each."""
     near = pairs[pairs.distance_km <= WITHIN_KM][["from_region", "to_region", "distance_km"]]
     columns = ["one", "other", "apart_km"]
     back = near[["to_region", "from_region", "distance_km"]]

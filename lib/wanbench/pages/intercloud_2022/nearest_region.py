@@ -28,10 +28,11 @@ class NearestRegion(Result):
     """
     Throughput to the nearest region of another cloud, compared with the best throughput to that cloud.
 
-    share: The share of sources whose throughput to the nearest target is at least 90 % of the best.
-    relative: Throughput to the nearest target over the best throughput, as the median over sources.
-    sources: Per source region and target cloud: from_region, to_cloud, n_targets, nearest, nearest_km, best, best_km,
-        relative.
+    share: The share of sources (a region and another cloud) whose throughput to the cloud's nearest region is at least
+        90 % of the best.
+    relative: The median over sources of throughput to the nearest region over the best throughput.
+    sources: One row per source: from_region, to_cloud, n_targets (regions of that cloud), nearest, nearest_km, best,
+        best_km, relative.
     """
 
     TITLE = "The nearest region of the other cloud"
@@ -47,9 +48,9 @@ class NearestRegion(Result):
 
 def nearest_region(pairs: pd.DataFrame, *, resamples: int = 4_000, seed: int = 0) -> NearestRegion:
     """
-    Compare, for each source region and other cloud, throughput to the cloud's nearest region with the best throughput.
+    Compare, for each source (a region and another cloud), throughput to the cloud's nearest region with the best one.
 
-    Pairs without distance or throughput, and sources with fewer than 3 targets in a cloud, are left out and counted.
+    Pairs without distance or throughput, and sources with fewer than 3 target regions, are left out and counted.
     """
     pairs = check_pairs(pairs, *COLUMNS)
     between = pairs[pairs.from_cloud != pairs.to_cloud]
@@ -103,7 +104,7 @@ def nearest_region(pairs: pd.DataFrame, *, resamples: int = 4_000, seed: int = 0
 
 
 def _source(region: str, cloud: str, group: pd.DataFrame) -> dict:
-    """Return a row of `NearestRegion.sources`, from one source's pairs to one cloud."""
+    """Return a row of `NearestRegion.sources`; `group` has the pairs from `region` to regions of `cloud`."""
     near, best = group.loc[group.distance_km.idxmin()], group.loc[group.throughput_bps.idxmax()]
     source = {"from_region": region, "to_cloud": cloud, "n_targets": len(group)}
     source |= {"nearest": near.to_region, "nearest_km": near.distance_km}

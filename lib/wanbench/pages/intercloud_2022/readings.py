@@ -1,4 +1,5 @@
-"""Read published rows in several ways: a column in several units, and a correlation over several selections of rows."""
+"""Read published rows in several ways, where the source does not say which: a column of rates in several units, and a
+correlation over several selections of rows."""
 
 from __future__ import annotations
 
@@ -37,8 +38,8 @@ class UnitReadings(RowsResult):
     """
     A column of rates, read in several units and compared with the maximum rate of the senders.
 
-    rows: Per reading and sender: reading, sender, n, max_bps, limit_bps, n_above (rows above the limit),
-        share_of_limit (the maximum over the limit).
+    rows: One row per reading (unit) and sender (cloud): reading, sender, n, max_bps, limit_bps, n_above (values above
+        the limit), share_of_limit (max_bps over limit_bps).
     step: The greatest common divisor of the values; 1 if they are not whole numbers.
     """
 
@@ -95,8 +96,8 @@ def unit_readings(
     """
     Read a column of rates in several units, and compare each reading with the maximum rate of the senders.
 
-    `senders` has the sending cloud of each row, `limits_bps` the maximum rate of each cloud's instance. `factors` maps
-    each reading to the factor that converts a value to bit/s: {"bytes/s": 8, "bit/s": 1}.
+    `senders` has the sending cloud of each value, `limits_bps` the maximum rate of each cloud's instance type.
+    `factors` maps each reading to the factor that converts a value to bit/s: {"bytes/s": 8, "bit/s": 1}.
     """
     used = pd.DataFrame({"value": values.astype("float64"), "sender": senders}).dropna()
     missing = sorted(set(used.sender) - set(limits_bps))
@@ -125,10 +126,11 @@ def row_selections(
     tests: pd.DataFrame, catalogue: pd.DataFrame, flagged: tuple[str, ...] = ()
 ) -> dict[str, pd.DataFrame]:
     """
-    Select rows of `tests` in several ways, and return every selection of at least 100 rows by its label.
+    Select rows of `tests` in several ways: by coordinates, region, cloud, run and day.
 
-    `tests` has distance_km from the survey's coordinates, and distance_catalogue_km from the coordinates of
-    `catalogue`, a table `regions`. `flagged` names the regions whose coordinates the plausibility rules flag.
+    Returns every selection of at least 100 rows, by its label. `tests` has distance_km from the survey's coordinates,
+    and distance_catalogue_km from those of `catalogue`, a table `regions`. `flagged` names the regions whose
+    coordinates the plausibility rules flag.
     """
     by_catalogue = tests.assign(distance_km=tests.distance_catalogue_km)
     is_flagged = tests.from_region.isin(flagged) | tests.to_region.isin(flagged)
@@ -165,9 +167,9 @@ class Correlations(Result):
     """
     The correlation of a column with distance over each selection of rows.
 
-    rows: Per selection: selection, n_rows (with a distance and a positive value), n_pairs, n_regions, r_rows (over the
-        rows as published, with repeats and both directions as separate points), r_pairs (over unordered pairs), low,
-        high, reproduces (r_rows or r_pairs rounds to the claimed value).
+    rows: One row per selection: selection, n_rows (with a distance and a positive value), n_pairs, n_regions, r_rows
+        (over the rows as published, with repeats and both directions as separate points), r_pairs (over unordered
+        pairs) with its interval low to high, reproduces (r_rows or r_pairs rounds to the claimed value).
     """
 
     column: str
@@ -206,10 +208,10 @@ class Correlations(Result):
 
 def correlations(selections: Mapping[str, pd.DataFrame], claimed: float, *, column: str = "rtt_ms") -> Correlations:
     """
-    Correlate RTT, or the logarithm of throughput, with distance over each of `selections`; the first has the plain
-    rows.
+    Correlate RTT, or the logarithm of throughput, with distance over each of `selections`.
 
-    `claimed` is the published correlation; its number of digits decides which correlations round to this value.
+    The first selection has all rows as published. `claimed` is the published correlation; its number of decimals
+    decides which correlations round to it.
     """
     check_choice("column", column, QUANTITIES)
     half_step = 0.5 * 10.0 ** -len(repr(float(claimed)).partition(".")[2])

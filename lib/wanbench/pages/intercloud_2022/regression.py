@@ -1,4 +1,4 @@
-"""Fit least squares over pairs with several columns; variances allow for shared regions (module `jackknife`)."""
+"""Fit multiple regressions over pairs; variances allow for pairs that share a region (module `jackknife`)."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from wanbench.methods.result import LEVEL, PAIRS_INDEPENDENT, Interval, t_quanti
 @dataclass(frozen=True)
 class Coefficients:
     """
-    The coefficients of a linear model, and their values when each unit (a region or place) or each pair of units is
-    left out.
+    The coefficients of a linear regression, and their values without each unit (a region or place) and without each
+    pair of units.
 
-    values: Array (coefficients,).
+    values: The coefficients (coefficients,).
     without_region, without_pair: Coefficients without each unit (units, coefficients) and without each unordered pair
         (pairs, coefficients).
-    lost_region, lost_pair: Projections onto the combinations of coefficients that cannot be determined when that unit
-        or pair is left out.
-    covariance: The covariance for independent pairs.
+    lost_region, lost_pair: For each unit or pair, the projection onto the combinations of coefficients that cannot be
+        determined without it.
+    covariance: The covariance of the coefficients if pairs were independent.
     n_pairs, n_regions: Numbers of pairs and of units.
-    left: Variances of the rotated coefficients, from the jackknife over units.
-    turned: Matrix (coefficients, coefficients) that converts weights of the coefficients into weights of the rotated
-        coefficients.
+    left: Variances from the jackknife over units, for the coefficients of the transformed columns (see `_turned`).
+    turned: Matrix (coefficients, coefficients) that converts weights of the coefficients to weights of the transformed
+        ones.
     """
 
     values: np.ndarray
@@ -51,12 +51,13 @@ class Coefficients:
 
     def combination(self, weights, level: float = LEVEL, freedom: int | None = None) -> Part:
         """
-        Compute a weighted sum of the coefficients, with an interval whose units are places, and the naive interval.
+        Compute a weighted sum of the coefficients, with an interval whose units are regions or places, and the naive
+        interval, which treats pairs as independent.
 
         The interval is NaN with fewer than 5 units, or if the sum is undetermined without some unit.
 
-        freedom: Degrees of freedom of the t quantile, for ordered pairs, in which a region may affect pairs differently
-            as sender and as receiver. The variance is then the jackknife over units less the jackknife over pairs.
+        freedom: Degrees of freedom of the t quantile; for ordered pairs only. As a region may have different effects as
+            sender and as receiver, the variance is then the jackknife over units minus the jackknife over pairs.
         """
         weights = np.asarray(weights, dtype=float)
         value = float(weights @ self.values)
@@ -87,8 +88,8 @@ def least_squares(
     first, second: The indices of each row's two units.
     both: The number of each row's unordered pair; both directions of a pair are left out together.
     n_regions: Number of units.
-    shifted: Columns (or weights of sums of columns) whose coefficients, like the constant, vary between units in the
-        working model.
+    shifted: Columns (or weights of sums of columns) whose coefficients have a random effect of each unit, as the
+        constant has, in the model that scales the jackknife's variances.
 
     Raises ParameterError: the columns are linearly dependent, or there are not more unordered pairs than columns.
     """
@@ -121,7 +122,7 @@ def least_squares(
 
 
 def determined(design: np.ndarray, grouped) -> bool:
-    """Return whether all coefficients are determined whichever unit is left out; columns must have unit size."""
+    """Return whether all coefficients are determined without any one unit; columns must have a mean square of 1."""
     gram = design[:, :, None] * design[:, None, :]
     total = gram.sum(axis=0)
     left = total - dyadic.region_sums(gram, grouped.first, grouped.second, grouped.n)
@@ -131,9 +132,9 @@ def determined(design: np.ndarray, grouped) -> bool:
 
 def _turned(design: np.ndarray, shifted: Sequence[int | np.ndarray]) -> np.ndarray:
     """
-    Return combinations of the columns (coefficients, coefficients) that span the same space.
+    Return the matrix (coefficients, coefficients) that transforms the columns to others that span the same space.
 
-    The first is the constant, then come the shifted columns, standardised, then others.
+    The first new column is the constant; the shifted columns follow, standardised; then the others.
     """
     constant = np.linalg.lstsq(design, np.ones(len(design)), rcond=None)[0]
     if not np.allclose(design @ constant, 1.0, atol=1e-6):
@@ -153,7 +154,11 @@ def _turned(design: np.ndarray, shifted: Sequence[int | np.ndarray]) -> np.ndarr
 
 
 def _solve(gram: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the smallest-norm solutions (cases, k), and projections (cases, k, k) onto undetermined combinations."""
+    """
+    Solve the normal equations of several cases (cases, k, k).
+
+    Returns the solutions of smallest norm (cases, k), and projections (cases, k, k) onto what is undetermined.
+    """
     inverse, lost = pseudo_inverses(gram, SINGULAR * np.linalg.eigvalsh(gram)[:, -1:])
     return np.einsum("cij,cj->ci", inverse, target), lost
 

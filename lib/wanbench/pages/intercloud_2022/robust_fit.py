@@ -1,9 +1,9 @@
 """
-Fit one curve robustly to many weightings of the same pairs at once.
+Fit one model of throughput robustly to the same pairs with many different weights at once.
 
-Huber's loss (constant 1.345, scale 1.4826 MAD of the residuals) is minimised by damped Levenberg-Marquardt steps with
-reweighting, from the best points of a coarse grid. A leave-one-out analysis needs hundreds of fits, and SciPy's
-`least_squares` fits one weighting at a time.
+Huber's loss (constant 1.345, scale 1.4826 MAD of the residuals) is minimised by Levenberg-Marquardt steps with
+reweighting, from the best points of a coarse grid. A leave-one-out analysis needs hundreds of fits, which SciPy's
+`least_squares` could only do one after another.
 """
 
 from collections.abc import Mapping
@@ -29,10 +29,10 @@ def fit(
     model: ThroughputModel, paths: Paths, y: np.ndarray, simpler: Mapping[tuple[str, str], float] | None = None
 ) -> tuple[np.ndarray, float]:
     """
-    Fit a model to `y`, log throughput; return its parameters (logarithms) and the scale of the residuals.
+    Fit a model to log throughput `y` (pairs,); return the logarithms of its parameters, and the scale of the residuals.
 
-    `simpler` maps (model, symbol) to a fitted parameter of a simpler model. Each gives a further start, so a model fits
-    at least as well as any model that it contains.
+    `simpler` maps (model, symbol) to a fitted parameter of a simpler model. The fit also starts from these, so that it
+    is at least as good as the fit of a simpler model which it contains.
     """
     bounds = model.bounds(paths, y)
     some = np.linspace(0, len(y) - 1, min(len(y), GRID_PAIRS)).astype(int)
@@ -59,9 +59,9 @@ def refit(
     model: ThroughputModel, paths: Paths, y: np.ndarray, weights: np.ndarray, starts: np.ndarray, scale: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """
-    Fit once per row of `weights` (rows, pairs), from `starts`, at a fixed scale of residuals.
+    Fit the model once per row of `weights` (rows, pairs), from `starts`, with a fixed scale of the residuals.
 
-    Returns the parameters (rows, parameters) and the cost of each row.
+    Returns the logarithms of the parameters (rows, parameters), and the minimised loss of each row.
     """
     low, high = model.bounds(paths, y)
     values = np.clip(np.broadcast_to(starts, (len(weights), len(low))), low, high).copy()
@@ -106,9 +106,10 @@ def refit(
 
 def _simpler_starts(model: ThroughputModel, bounds, simpler: Mapping[tuple[str, str], float]) -> np.ndarray:
     """
-    Return starts (rows, parameters), each with one parameter of a simpler model and, if it has one, its capacity C.
+    Return starting points (rows, parameters), one per parameter in `simpler`.
 
-    All other parameters start where they have no effect: loss at its lower bound, others at their upper bound.
+    A point has this parameter and, if that model has a capacity C, its C. All other parameters start where they have no
+    effect: loss at its lower bound, others at their upper bound.
     """
     symbols = [symbol for symbol, _ in model.parameters]
     starts = []

@@ -33,9 +33,9 @@ REFERENCES = "Snijders & Borgatti 1999; Davezies, D'Haultfœuille & Guyonvarch 2
 @dataclass(frozen=True, repr=False)
 class Repeats(Result):
     """
-    The difference between two tests of one ordered pair.
+    How much repeated tests of one ordered pair differ.
 
-    factor: The largest over the smallest value of an ordered pair, as the median over pairs.
+    factor: The median over ordered pairs of a pair's largest over its smallest value.
     pairs: The ordered pairs with two tests or more: from_region, to_region, n_tests, smallest, largest, factor.
     """
 
@@ -51,7 +51,9 @@ class Repeats(Result):
 
 def repeats(tests: pd.DataFrame, column: str, *, resamples: int = 4_000, seed: int = 0) -> Repeats:
     """
-    Compare repeated tests of ordered pairs. Tests whose value is missing or not positive are left out and counted.
+    Compare the values in `column` of repeated tests of the same ordered pair.
+
+    Tests whose value is missing or not positive are left out and counted.
 
     Raises ParameterError: a column is missing, or no ordered pair was tested twice.
     """
@@ -91,9 +93,10 @@ def repeats(tests: pd.DataFrame, column: str, *, resamples: int = 4_000, seed: i
 @dataclass(frozen=True, repr=False)
 class Scatter(Result):
     """
-    How far pairs deviate from their line on distance.
+    How far pairs deviate from the line of RTT, and of log throughput, over distance.
 
-    rtt, throughput: The factor by which a pair typically misses the line: exp of the median absolute log residual.
+    rtt, throughput: The factor by which the median pair deviates from the line: exp of the median absolute log
+        residual.
     ratio: log(`throughput`) / log(`rtt`): if above 1, throughput scatters more.
     """
 
@@ -110,9 +113,9 @@ class Scatter(Result):
 
 def scatter(pairs: pd.DataFrame, *, resamples: int = 1_000, seed: int = 0) -> Scatter:
     """
-    Compute the scatter of RTT, and of log throughput, about their least-squares lines on distance, as factors.
+    Estimate the scatter of RTT, and of log throughput, about their least-squares lines over distance, as factors.
 
-    Only unordered pairs of at least 500 km with both values are used; nearer pairs are counted.
+    Only unordered pairs at least 500 km apart with both values are used; the number of nearer pairs is reported.
     """
     whole = pairs_with_both(pairs)
     far = whole.frame.distance_km >= MIN_DISTANCE_KM
@@ -159,7 +162,7 @@ def _percentiles(values: np.ndarray) -> np.ndarray:
 
 
 def _log_scatter(x, rtt_ms, log_throughput, weights) -> np.ndarray:
-    """Return the median absolute log residuals of RTT and throughput, and their ratio, per row of `weights`."""
+    """Return, per row of `weights`, the median absolute log residuals of RTT and of throughput, and their ratio."""
     medians = np.empty((len(weights), 3))
     total = weights.sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -176,7 +179,7 @@ def _log_scatter(x, rtt_ms, log_throughput, weights) -> np.ndarray:
 
 
 def _weighted_medians(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the lower weighted median of each row of values (rows, n); NaN has no weight."""
+    """Return the weighted median of each row of values (rows, n), the lower one if two qualify; NaN has no weight."""
     order = np.argsort(values, axis=1)
     weights = np.take_along_axis(np.where(np.isnan(values), 0.0, weights), order, axis=1)
     running = np.cumsum(weights, axis=1)

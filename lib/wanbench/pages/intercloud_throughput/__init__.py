@@ -1,4 +1,4 @@
-"""Analyse a survey of throughput between regions: the loss that explains a throughput."""
+"""Analyse a survey of TCP throughput between regions, and estimate the packet loss and window that explain it."""
 
 from .loss import estimate_loss
 

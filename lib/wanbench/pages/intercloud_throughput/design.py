@@ -1,4 +1,4 @@
-"""Record the routers on the way to a host, by mtr. Read by `wanbench.read.ingest.route`."""
+"""Record the routers on the way to a host with mtr; `wanbench.read.ingest.route` reads the files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _IF_INSTALLED = 'command -v mtr >/dev/null || exit 0; exec mtr "$@"'
 
 @dataclass(frozen=True)
 class Route:
-    """Send `cycles` probes, one per second, to each router on the way; record nothing where mtr is missing."""
+    """Send `cycles` probes, one per second, to each router on the way. Without mtr on the host, the record is empty."""
 
     cycles: int = bounded(3, 1, 100)
 
@@ -42,9 +42,9 @@ class Route:
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
         """
-        Trace the route from `source` to `target`; leave route/<stem>.json, which is empty if mtr is not installed.
+        Trace the route from `source` to `target`; write route/<stem>.json, which is empty if mtr is not installed.
 
-        Raise ExperimentError, with the output, if mtr fails or does not end.
+        Raises ExperimentError, with mtr's output, if mtr fails or does not end in time.
         """
         options = [
             "--json",
@@ -63,7 +63,7 @@ class Route:
         return files
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Return the expected duration: a second per cycle, and the wait for late replies."""
+        """Return the expected duration in s: one second per cycle, and the wait for late replies."""
         return self.cycles + _GRACE_S + PROCESS_S
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:

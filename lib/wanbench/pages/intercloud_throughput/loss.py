@@ -3,9 +3,9 @@ Estimate the packet loss of a path from the throughput of TCP, if loss is what l
 
 Throughput, RTT and segment size give the sender's average window, and a model of its congestion control gives the loss
 that leads to this window. The models assume independent losses: Reno by Ott, Kemperman & Mathis (1996), CUBIC by the
-fixed point of Linux's rules with fast convergence. Both subtract the round trip in which a sender recovers, because its
-window does not grow then. They lack timeouts, which dominate beyond a loss of about 3 %. `MODEL_SD` is their error on
-real Linux senders.
+fixed point of Linux's rules with fast convergence. Both allow for the round
+trips in which a sender recovers from a loss, because its window does not grow then. They lack timeouts, which dominate
+beyond a loss of about 3 %. `MODEL_SD` is the standard deviation of their error, in log loss, on real Linux senders.
 """
 
 from math import exp, log, nan, sqrt
@@ -60,7 +60,7 @@ def loss_limited_window(loss, rtt_ms, congestion_control: str = "cubic"):
     """
     Compute the average congestion window of a Linux sender, in segments, under independent packet loss.
 
-    loss, rtt_ms: float or array
+    loss, rtt_ms: float or array; loss as a fraction.
     congestion_control: "reno" or "cubic".
 
     >>> [round(float(loss_limited_window(1e-4, 100, name))) for name in ("reno", "cubic")]
@@ -95,12 +95,12 @@ def estimate_loss(transfers: pd.DataFrame) -> Estimate:
     """
     Estimate the loss in one direction of a path, as a fraction, from TCP transfers with one congestion control.
 
-    Each transfer gives an estimate of loss; their logarithms are averaged, weighted by the expected number of losses.
-    The interval combines the model's error, `MODEL_SD`, with the random variation of the number of losses (or with the
-    scatter of three or more transfers, if larger). On emulated links (16 settings of 0.07 to 1.5 % and 8 to 60 ms) it
-    contained the true loss of all 68 connections. `mean_rtt_ms` must be the RTT under load, and measuring must begin
-    after some ten losses (iperf3 -O). Transfers that are not TCP, failed, or lack a value are left out and counted. The
-    estimate is NaN for BBR, whose throughput does not follow from loss.
+    The loss is estimated for each transfer; the logarithms are averaged, weighted by the expected number of losses. The
+    interval combines the model's error, `MODEL_SD`, with the random variation of the number of losses (or with the
+    scatter of three or more transfers, if larger). On emulated links (16 settings of 0.07 to 1.5 % and 8 to 60 ms) the
+    interval contained the true loss of all 68 connections. `mean_rtt_ms` must be the RTT under load, and a transfer
+    must count only seconds after its first ten losses or so (iperf3 -O). Transfers that are not TCP, failed, or lack a
+    value are left out and counted. The estimate is NaN for BBR, whose throughput does not depend on loss in this way.
 
     Raises ParameterError: the transfers have several directions or congestion controls, there is no model of the
         congestion control, or no usable transfer is left.
@@ -155,7 +155,7 @@ def _usable(transfers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _half_width(logs, weight, n_seen: float) -> float:
-    """Return half the width of the interval of log loss, from `n_seen` losses and the model's error."""
+    """Return half the width of the interval of log loss, given `n_seen` expected losses and the model's error."""
     z = stats.norm.ppf((1 + LEVEL) / 2)
     chance = z * NOISE / sqrt(max(n_seen, 1.0))
     if len(logs) >= MIN_TRANSFERS_FOR_SCATTER:

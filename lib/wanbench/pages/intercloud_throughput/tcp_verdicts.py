@@ -1,4 +1,4 @@
-"""Compare the window, capacity and loss that TCP throughput implies with the settings of the links."""
+"""Compare the window, capacity and loss that TCP throughput implies with the settings of transfers and links."""
 
 from collections.abc import Mapping
 from math import isfinite, isnan
@@ -28,10 +28,11 @@ def of_run(run: Mapping[str, pd.DataFrame], pairs: pd.DataFrame) -> Verdicts:
     """
     Compare the settings of a run's links with the values that its throughput and RTTs imply.
 
-    There is a row for the window of `fit_window` (if all transfers requested the same buffer, iperf3 -w), for its
-    capacity, for the rate of each link that limited a pair, and for the loss of each lossy link. The first three leave
-    out pairs on lossy links, which loss limits. RTTs measured without load make the window too small: for example by
-    6 % if a sender puts 80 kB per round trip of 100 ms on a link of 10 Mbit/s.
+    The rows are: the window fitted by `fit_window` (if all transfers requested the same buffer with iperf3 -w), the
+    fitted capacity (if all links have the same rate), the rate of each link that limited a pair, and the loss of each
+    lossy link. Pairs on lossy links are used only for the loss. `rtt_ms` of `pairs` should be measured under load:
+    without load the window comes out too small, for example by 6 % if a sender puts 80 kB per round trip of 100 ms on
+    a link of 10 Mbit/s.
 
     Raises MissingDataError: table `links` is empty, as the hosts of the run have no emulated links.
     """
@@ -79,8 +80,8 @@ def loss(transfers: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     """
     Compare the loss estimated from TCP throughput (`estimate_loss`) with the loss set on the sending direction.
 
-    The verdict is "within" if the requested loss lies inside the interval, and "unknown" for a link without loss, where
-    something else limits the sender. There is one row per direction and congestion control.
+    There is one row per direction and congestion control. The verdict is "within" if the interval contains the loss
+    that was set, and "unknown" for a link without loss, because something else limits the sender there.
     """
     limit, rows = f"requested loss inside the {percent(LEVEL)} interval", []
     for key, group in groups("transfers", by_sender(transfers[transfers.protocol == "TCP"])):
@@ -109,18 +110,20 @@ def _loss_row(row: dict, requested: float, part: pd.DataFrame) -> tuple[dict, st
 
 def window(estimate: Estimate, window_bytes: float, *, run_id: str = "") -> Verdicts:
     """
-    Compare the fitted window (`fit_window(...).window`) with the advertised window, allowing a difference of 5 %.
+    Compare a fitted window with the receive window that the receiver advertised, allowing a difference of 5 %.
 
-    window_bytes: The receiver's window as the sender's kernel reports it (snd_wnd of `ss -ti`), or
-        `advertised_window_bytes`.
+    estimate: `fit_window(...).window`, in bytes.
+    window_bytes: The advertised window, as the sender's kernel reports it (snd_wnd of `ss -ti`) or as
+        `advertised_window_bytes` computes it.
     """
     return _against(estimate, "window", window_bytes, run_id)
 
 
 def capacity(estimate: Estimate, rate_bps: float, *, run_id: str = "", ip_version: int = 4) -> Verdicts:
     """
-    Compare the fitted capacity (`fit_window(...).capacity`) with the payload rate of the links; a difference of 5 % is
-    allowed.
+    Compare a fitted capacity with the payload rate of links of `rate_bps`, allowing a difference of 5 %.
+
+    estimate: `fit_window(...).capacity`, in bit/s.
     """
     return _against(estimate, "capacity", rate_bps * PAYLOAD_SHARE[ip_version], run_id)
 

@@ -18,10 +18,9 @@ MAX_TIMELINES = 3  # More timelines below each other do not fit on a screen
 @theme.styled
 def cut_timeline(echoes: pd.DataFrame, cuts: pd.DataFrame) -> go.Figure:
     """
-    Draw the echoes around each of the first three cuts, against the time since the command to cut.
+    Draw the echoes around each of the first three cuts: RTT against the time since the command to cut.
 
-    Replies are drawn at their RTT and lost echoes at zero. The time of a lost echo is interpolated by sequence number
-    between the replies before and after it.
+    Lost echoes are drawn at an RTT of 0, at a time interpolated by sequence number between the replies around them.
     """
     check_columns("cuts", cuts, ["run_id", "from_region", "to_region", "cut_at_s", "healed_at_s"])
     n_all, cuts = len(cuts), cuts.head(MAX_TIMELINES)

@@ -1,4 +1,4 @@
-"""Measure for the calibration of a lab: try link settings, and change a link while pings cross it."""
+"""Plan and run measurements that calibrate a lab: links with special settings, and links that change during pings."""
 
 from __future__ import annotations
 
@@ -34,27 +34,27 @@ _DEEP: dict = {"queue_bytes": 2_000_000, "codel_target_ms": 5}  # CoDel in front
 
 def codel_links(rtts_ms: Sequence[float]) -> list[LinkSettings]:
     """
-    Return two links of 20 Mbit/s with CoDel for each round-trip time: the first drops packets, the second marks them.
+    Return two links of 20 Mbit/s with CoDel per round-trip time: CoDel drops packets on the first, marks on the second.
     """
     return [LinkSettings(rtt / 2, rate_bps=20e6, **_DEEP, ecn=ecn) for rtt in rtts_ms for ecn in (None, True)]
 
 
 def overloaded(rate_bps: float) -> LinkSettings:
-    """Return a link with CoDel and this rate, for tests that send more than the link can pass."""
+    """Return the settings of a link with CoDel and this rate, for tests that send faster than the rate."""
     return LinkSettings(10, rate_bps=rate_bps, **_DEEP)
 
 
 def mtu_links(mtu_bytes: int) -> list[LinkSettings]:
-    """Return a link that answers packets that are too big, and one that does not."""
+    """Return two links with this MTU: the first answers packets above the MTU with an error, the second drops them."""
     return [LinkSettings(10, mtu_bytes=mtu_bytes, mtu_black_hole=silent) for silent in (None, True)]
 
 
 def plan_of(rounds: Sequence[Parts], *, seed: int = 0) -> tuple[Plan, dict[tuple[str, str], LinkSettings]]:
     """
-    Plan one test of every link, each between two invented regions, and return the plan and the links.
+    Plan one test of every link, each between two regions invented for it, and return the plan and the links.
 
-    The parts of a round are tested concurrently, and rounds one after another. The name of a part is the setting of its
-    tests.
+    rounds: Each round maps the names of its parts to (links of the part, experiment to run on each). All tests of a
+        round run concurrently, and rounds one after another. The name of a part becomes the setting of its tests.
 
     >>> near, far = LinkSettings(5), LinkSettings(20)
     >>> plan, links = plan_of([{"rtt": ([near, far], Ping())}, {"cut": ([near], Cut())}])
@@ -78,7 +78,7 @@ _MARGIN_S = 30.0  # Time that the first echo, and the end of ping, may take
 
 
 class _PingDuringChange:
-    """Ping while a link is changed and restored; a subclass defines the change."""
+    """Base class of experiments that ping while a link is changed and restored; `_change` makes the change."""
 
     name: ClassVar[str]
     interval_s: float
@@ -121,7 +121,7 @@ class _PingDuringChange:
         return files
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Return the expected duration in s: sending all echoes, and one RTT for the first reply."""
+        """Return the expected duration in s: the time to send all echoes, and one RTT for the first reply."""
         return self._ping().expected_s(rtt_ms) + rtt_ms / 1000
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
@@ -134,8 +134,8 @@ class Cut(_PingDuringChange):
     """
     Ping every `interval_s`; meanwhile cut the link of the pair in both directions for `cut_s`, then heal it.
 
-    Requires emulated links. Writes ping's output and a cut.json with the time of each command and of the lab's answer.
-    `wanbench.read.ingest` reads both (`ping`, `lab.read_cut`).
+    Requires emulated links. Writes cut/<stem>.txt, ping's output, which `wanbench.read.ingest.ping` reads, and
+    <stem>.cut.json, the times at which the lab was told to cut and to heal and answered, for `ingest.lab.read_cut`.
     """
 
     before_s: float = bounded(1.0, 0.1, 3600)
@@ -213,10 +213,11 @@ class Shorten(_PingDuringChange):
 @dataclass(frozen=True)
 class Probes:
     """
-    Send `count` numbered UDP packets of `packet_bytes` (with headers) through the link of the pair, one per interval.
+    Send `count` numbered UDP packets of `packet_bytes` (with headers) through the link of the pair, one every
+    `interval_us`.
 
-    Requires emulated links of a lab whose hosts share a clock. With `load`, the packets are sent while that experiment
-    runs, and end with it. With `restart`, the schedules of the link begin again shortly before. Writes
+    Requires emulated links of a lab whose hosts share a clock. `load` is an experiment that starts together with the
+    packets. With `restart`, the link's schedule of changes starts anew just before the first packet. Writes
     probes/<stem>.txt.gz, which `wanbench.read.ingest.probes` reads, and the files of `load`.
     """
 
@@ -237,7 +238,11 @@ class Probes:
         )
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
-        """Run receiver, load and sender; raise ExperimentError, with the output so far, if one of them fails."""
+        """
+        Run receiver, load and sender, and return the raw files.
+
+        Raises ExperimentError, with the output so far, if one of them fails.
+        """
         links, files, began_us = links_of(source), [], 0
         if self.restart:
             before_s = time.time()
@@ -264,9 +269,9 @@ class Probes:
         return self.count * self.interval_us / 1e6
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Return the expected duration in s: of sending, and 2 s until the receiver ends."""
+        """Return the maximum duration in s: of sending, of the load, and 2 s until the receiver ends."""
         return self._lasts_s() + 2 + (self.load.expected_s(rtt_ms, rate_bps) if self.load else 0)
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:
-        """Return the expected bytes of all packets, without those of the load."""
+        """Return the bytes of all numbered packets; those of the load are not included."""
         return self.count * self.packet_bytes

@@ -1,4 +1,4 @@
-"""Count the packets that links dropped, and how late packets were delivered, to see if the lab distorted a test."""
+"""Count dropped packets and measure how late packets were delivered, to see whether the lab distorted a test."""
 
 from collections.abc import Mapping
 
@@ -18,10 +18,10 @@ class LinkDrops(RowsResult):
     """
     Packets dropped in each direction of each link that carried packets.
 
-    rows: run_id, from_region, to_region, rate_bps, packets_sent, packets_queue_dropped, packets_lost,
-        packets_device_dropped, dropped_share, verdict. The verdict is "outside" if a link without a rate dropped
-        packets in its queue, if packets were lost although no loss was requested, or if the receiving device refused
-        packets.
+    rows: One row per direction: run_id, from_region, to_region, rate_bps, packets_sent, packets_queue_dropped,
+        packets_lost (by emulated loss), packets_device_dropped, dropped_share (by the queue) and verdict. The verdict
+        is "outside" if the queue of a link without a rate dropped packets, if packets were lost although no loss was
+        requested, or if the receiving device rejected packets.
     """
 
     @property
@@ -59,10 +59,10 @@ def link_drops(counters: pd.DataFrame, links: pd.DataFrame) -> LinkDrops:
 
 class Lateness(RowsResult):
     """
-    How late an emulator delivered packets, which shows whether the machine was fast enough.
+    How much later than requested an emulator delivered packets, which shows whether the machine was fast enough.
 
-    rows: Per part of the measurement: part, packets_delivered, mean_late_ms (over all packets), worst_late_ms; NaN if
-        the emulator does not report lateness.
+    rows: One row per part of the measurement: part, packets_delivered, mean_late_ms (over all packets), worst_late_ms;
+        both are NaN if the emulator does not report lateness.
     """
 
     @property
@@ -78,7 +78,7 @@ class Lateness(RowsResult):
 
 
 def lateness(parts: Mapping[str, Mapping[str, pd.DataFrame]]) -> Lateness:
-    """Summarise, for each part, how late packets were delivered, from the tables that `by_part` returns."""
+    """Summarise how late packets were delivered in each part; `parts` is the result of `by_part`."""
     rows = []
     for part, tables in parts.items():
         links = tables["link_counters"]
@@ -90,7 +90,7 @@ def lateness(parts: Mapping[str, Mapping[str, pd.DataFrame]]) -> Lateness:
 
 
 def by_part(run: Run, tables: Mapping[str, pd.DataFrame]) -> dict[str, dict[str, pd.DataFrame]]:
-    """Return the rows of each part of a run of `design.calibrate`, by the part's name, of tables with regions."""
+    """Split the tables of a run planned by `design.plan_of` by part; tables without regions are left out."""
     regions, placed = {}, {name: frame for name, frame in tables.items() if "from_region" in frame}
     for test in run.plan["tests"]:
         regions.setdefault(test["setting"], set()).update((test["from_region"], test["to_region"]))

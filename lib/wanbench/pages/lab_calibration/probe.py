@@ -3,13 +3,14 @@ Send numbered UDP packets, or receive them: `probe.py send|receive ADDRESS PORT 
 
 The receiver prints "listening". Once no more packets come, it prints:
 
-- "probes COUNT BYTES BEGAN_US FIRST_US", where FIRST_US is the time at which the first packet that arrived was sent, in
+- "probes COUNT BYTES BEGAN_US FIRST_US", where FIRST_US is the send time of the first packet that arrived, in
   microseconds since 1970;
-- for each packet its number, the time at which it was sent, counted from FIRST_US, and the delay until the kernel
-  received it;
-- "end", and three numbers for the time from the first packet to the last: the processor time of process 1 (in a local
-  lab, the relay) in microseconds, the elapsed time in microseconds, and the number of packets marked "congestion
-  experienced".
+- for each packet its number, its send time minus FIRST_US, and the delay until the kernel received it, both in
+  microseconds;
+- "end" and three numbers, from the first arrival to the last: the processor time of process 1 (in a local lab, the
+  relay) and the elapsed time, both in microseconds, and the number of packets marked "congestion experienced".
+
+BEGAN_US, the time at which the link's schedule began, is only printed again; 0 means that there is none.
 
 It needs nothing but Python.
 """
@@ -28,7 +29,7 @@ _QUIET_S = 2.0
 
 
 def send(address: str, port: int, count: int, interval_us: int, size: int) -> None:
-    """Send the packets at equal intervals; a late one is sent at once."""
+    """Send `count` packets of `size` bytes (with headers) at equal intervals; an overdue packet is sent at once."""
     end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     end.connect((address, port))
     payload, began_ns = bytes(size - 28 - _HEAD.size), time.time_ns()  # 28 bytes are headers of IPv4 and UDP
@@ -40,7 +41,7 @@ def send(address: str, port: int, count: int, interval_us: int, size: int) -> No
 
 
 def receive(address: str, port: int, count: int, size: int, began_us: int) -> None:
-    """Receive packets and print them once there are no more."""
+    """Receive up to `count` packets and print what the module says, once 2 s pass without a packet or all are here."""
     end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     end.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER_BYTES)
     end.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)

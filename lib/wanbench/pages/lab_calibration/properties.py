@@ -29,10 +29,10 @@ def loss_bursts(probes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     """
     Judge the share of lost packets, and the mean number of packets lost in a row, in one direction of each link.
 
-    In the model, the packet after a lost packet is lost with the same probability whatever came before. So the number
-    of lost packets that are followed by another lost packet has an exact binomial interval. It gives the interval of
-    the mean burst: 1 / (1 - the share of such packets). Losses themselves are dependent: n packets count as n (1 - c) /
-    (1 + c), where c is the lag-1 autocorrelation of the model.
+    In the emulated model, a packet that follows a lost one is lost with the same probability, whatever came before. So
+    the share s of lost packets that another lost packet follows has an exact binomial interval, and the mean burst is
+    1 / (1 - s). The interval of the share of lost packets is binomial, too; as losses are dependent, n packets count as
+    n (1 - c) / (1 + c), where c is the lag-1 autocorrelation of the model.
     """
     rows = []
     for key, group in groups("probes", probes):
@@ -55,12 +55,12 @@ def loss_bursts(probes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
 
 def waits(probes: pd.DataFrame, transfers: pd.DataFrame, links: pd.DataFrame, *, skip_s: float) -> Verdicts:
     """
-    Judge whether nineteen of twenty packets wait at most 15 ms in queues with CoDel, in the steady state of TCP, which
-    begins `skip_s` after the first packet.
+    Judge whether 95 % of packets wait at most 15 ms in a queue with CoDel, in the steady state of TCP.
 
-    The wait is the one-way delay less the requested delay of the link. Its interval is from order statistics, with the
-    effective number of values. The note states how much of the rate TCP uses, and how long packets wait while the queue
-    is not empty: while the wait exceeds the time that one full packet takes to send.
+    The steady state begins `skip_s` after the first packet. The wait is the one-way delay minus the requested delay of
+    the link. The interval of its 95 % quantile is from order statistics, with the effective number of values. The note
+    states the share of the rate that TCP uses, and the median wait while the queue is not empty, which is when the wait
+    is longer than one full packet takes to send.
     """
     rows, q = [], 0.95
     for key, group in groups("probes", probes):
@@ -85,11 +85,12 @@ def waits(probes: pd.DataFrame, transfers: pd.DataFrame, links: pd.DataFrame, *,
 
 def drop_law(probes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     """
-    Judge how many packets CoDel drops, from its first drop until the last packet is sent, if packets arrive faster than
-    the link can pass them and the sender does not react to drops.
+    Judge how many packets CoDel drops if packets arrive faster than the link can pass them and the sender does not slow
+    down.
 
-    By RFC 8289 (section 5.3) the time from drop n to drop n + 1 is interval / sqrt(n). So about (t / (2 interval))^2
-    packets are dropped in the time t after the first drop. The limit is 5 %.
+    Counted are the drops from the first one until the last packet is sent. By RFC 8289 (section 5.3) the time from drop
+    n to drop n + 1 is interval / sqrt(n), so about (t / (2 interval))^2 packets are dropped within t of the first drop.
+    The allowed difference is 5 %.
     """
     rows = []
     for key, group in groups("probes", probes):
@@ -109,9 +110,9 @@ def drop_law(probes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
 
 def marks(runs: pd.DataFrame, transfers: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     """
-    Judge whether links that mark packets marked some of TCP's packets and dropped none (TCP retransmitted nothing).
+    Judge whether links with ECN marked some packets of TCP, and dropped none of them.
 
-    The receiver's kernel counts the marks.
+    The receiver's kernel counts the marks; no drop means that TCP retransmitted nothing.
     """
     rows = []
     for key, group in groups("probe_runs", runs):
@@ -126,11 +127,11 @@ def marks(runs: pd.DataFrame, transfers: pd.DataFrame, links: pd.DataFrame) -> V
 
 def schedule(probes: pd.DataFrame, runs: pd.DataFrame, links: Mapping) -> Verdicts:
     """
-    Judge delay, loss and rate of links that change, from 150 ms after each step of their schedules to 10 ms
-    before the next.
+    Judge the delay, loss and rate of links whose settings change by a schedule, in each step of the schedule.
 
-    Limits: 1 ms + 1 % for the median one-way delay while packets do not wait for a rate, the exact binomial interval
-    for the loss, and 5 % for the rate of arrivals while more is sent than the link can pass.
+    A step counts from 150 ms after its start to 10 ms before the next. If more is sent than the link can pass, the rate
+    of arrivals is judged, with an allowed difference of 5 %. Otherwise the median one-way delay is judged, with 1 ms +
+    1 %, and the loss, by its exact binomial interval.
 
     links: The `LinkSettings` of each direction.
     """
@@ -167,7 +168,11 @@ def schedule(probes: pd.DataFrame, runs: pd.DataFrame, links: Mapping) -> Verdic
 
 
 def mtu(echoes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
-    """Judge the MTU in the answers to echoes that were too big, and whether a black hole answered any echo."""
+    """
+    Judge the MTU that links report in answer to echoes above it.
+
+    A link that drops such packets silently (a black hole) must answer none of them, neither with an error nor a reply.
+    """
     rows = []
     for key, group in groups("echoes", echoes):
         link = link_of(links, key)
@@ -192,10 +197,10 @@ def _is_on(flag) -> bool:
 
 class RelayCost(RowsResult):
     """
-    Processor time of the relay per packet, by the kernel's account of its process.
+    Processor time that the relay, the process that emulates links, uses per packet, by the kernel's count.
 
-    rows: Per test: run_id, from_region, to_region, packets, packets_per_s, relay_us (processor time per packet),
-        relay_share (of one processor).
+    rows: One row per test: run_id, from_region, to_region, packets, packets_per_s, relay_us (processor time per packet,
+        in microseconds), relay_share (of one processor, 0 to 1).
     """
 
     @property
@@ -209,7 +214,7 @@ class RelayCost(RowsResult):
 
 
 def relay_cost(runs: Sequence[pd.DataFrame]) -> RelayCost:
-    """Divide the relay's processor time by the packets sent; `runs` are tables probe_runs of tests that ran alone."""
+    """Compute the relay's processor time per packet; each of `runs` is table probe_runs of tests that ran alone."""
     rows = pd.concat(runs, ignore_index=True)
     per_s, each = rows.packets / rows.lasted_s, rows.relay_processor_s / rows.packets
     rows = rows[["run_id", "from_region", "to_region", "packets"]].assign(

@@ -1,4 +1,4 @@
-"""Find changes of a campaign over time: levels of every pair, times of day and weekdays, routes."""
+"""Find changes over the time of a campaign: the levels of every pair, its routes, and rhythms of the day and week."""
 
 from .pair_changes import changes_of_pairs
 from .rhythm import rhythm

@@ -1,10 +1,10 @@
 """
-Find the dates at which the level of a series changed for good, such as the daily RTT of a pair over a year.
+Find the dates at which the level of a series, such as the daily RTT of a pair, changed for longer than a burst.
 
-The series is segmented by least squares on its logarithms (package `ruptures`), with a penalty per change in units of
-the series' long-run variance. This variance is fitted to medians of absolute differences between values k steps apart,
-which changes of level and bursts hardly affect (Chakar et al. 2017, section 3; Genton 1998). Bursts are clipped
-beforehand to a band around a running median (Hampel filter).
+Bursts are clipped to a band around a running median (Hampel filter). Then the logarithms of the series are segmented by
+least squares (package `ruptures`), with a penalty per change that is proportional to the long-run variance. This
+variance is fitted to medians of absolute differences between values k steps apart, which changes of level and bursts
+hardly affect (Chakar et al. 2017, section 3; Genton 1998).
 """
 
 from __future__ import annotations
@@ -45,8 +45,10 @@ class Changes(RowsResult):
     """
     Levels of one series, and the changes between them.
 
-    `rows` has one row per level: `since` and `until` (first and last time), `n` values, `level` (geometric mean), and
-    for each but the first `ratio`, `low` and `high`: this level over the level before, with its interval.
+    `rows` has one row per level: `since` and `until` (first and last time), `n` (values), `level` (geometric mean) and,
+    except in the first row, `ratio`, `low` and `high`: this level over the level before, with its interval. `values` is
+    the series, `level` the level of the intervals, and `effective_n` the number of independent values with the same
+    information.
     """
 
     unit: str
@@ -56,17 +58,17 @@ class Changes(RowsResult):
 
     @property
     def too_short(self) -> bool:
-        """Return whether there are too few values to look for changes."""
+        """Whether the series has too few values to look for changes."""
         return len(self.values) < FEWEST
 
     @property
     def valid_since(self) -> pd.Timestamp:
-        """The time since which the last level has held: the last change, or else the first value."""
+        """The time since which the last level has held: the last change, or the first value if there is no change."""
         return self.rows.since.iloc[-1]
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Return one ratio per change, oldest first."""
+        """The ratio of the new to the old level at each change, oldest first."""
         rows, before = self.rows[1:], self.rows.n.shift()
         return tuple(
             Estimate(
@@ -87,7 +89,7 @@ class Changes(RowsResult):
 
 
 def medians_per_step(at: pd.Series, values: pd.Series, step: str = "1D") -> pd.Series:
-    """Return the median of the values of each step of time, such as a day; steps without a value are left out."""
+    """Return the median of `values` in each step of time, such as a day; `at` has their times."""
     return values.groupby(pd.to_datetime(at, utc=True).dt.floor(step)).median().dropna().sort_index()
 
 
@@ -98,10 +100,10 @@ def find_changes(values: pd.Series, *, step: str = "1D", unit: str = "", level: 
     Parameters
     ----------
     values : Series
-        One value per step, by the time at which the step begins (`medians_per_step`); steps may be missing.
+        One value per step, indexed by the time at which the step begins (`medians_per_step`); steps may be missing.
     step : str
-        Length of a step, such as "1D" or "1h". First, differences between weekdays (steps of days) or between hours of
-        the day (steps of hours) are removed.
+        Length of a step. With "1D", differences between weekdays are removed first, and with "1h", differences
+        between hours of the day.
     unit : str
         Unit of the values.
 
@@ -141,7 +143,7 @@ def find_changes(values: pd.Series, *, step: str = "1D", unit: str = "", level: 
 
 
 def running_median(logs: np.ndarray) -> np.ndarray:
-    """Return the median of the `WINDOW` values around each value; the series is mirrored at its ends."""
+    """Return the median of the `WINDOW` values around each value; the series is mirrored at both ends."""
     mirrored = np.pad(logs, WINDOW // 2, mode="reflect")
     return np.median(np.lib.stride_tricks.sliding_window_view(mirrored, WINDOW), axis=1)
 
@@ -154,7 +156,12 @@ def clipped(logs: np.ndarray) -> np.ndarray:
 
 
 def without_cycle(logs: np.ndarray, index: np.ndarray, cycle: int) -> np.ndarray:
-    """Subtract from each value the median deviation of its place in the cycle, such as its weekday."""
+    """
+    Subtract from each value the typical deviation at its place in the cycle, such as its weekday.
+
+    `index` has the number of each value's step, and `cycle` the number of steps of a cycle. The typical deviation is
+    the median of the deviations from the running median.
+    """
     deviations = pd.Series(logs - running_median(logs))
     effects = deviations.groupby(index % cycle).transform("median").to_numpy()
     return logs - (effects - effects.mean())
@@ -165,8 +172,9 @@ def variances(logs: np.ndarray, index: np.ndarray) -> tuple[float, float]:
     Estimate the variance of a value about its level, and the long-run variance (n times the variance of a mean).
 
     The variogram of white noise plus an autoregression of order 1 is fitted to squared medians of absolute differences.
-    Both variances are raised for remaining bursts: the first to the mean square about the running median, the second
-    by the same ratio, and at least to the long-run variance of these deviations (Newey & West 1987).
+    To allow for remaining bursts, the first variance is at least the mean square of the deviations from the running
+    median. The second is raised by the same ratio, and is at least the long-run variance of these deviations (Newey &
+    West 1987). `index` has the number of each value's step.
 
     >>> noise = np.random.default_rng(0).normal(size=4_000)
     >>> series = np.convolve(noise, 0.5 ** np.arange(30))[:4_000]

@@ -29,10 +29,11 @@ MAX_ROWS = 40  # Rows of the table on a page; the figure's CSV has all.
 @dataclass(frozen=True, repr=False)
 class PairChanges(RowsResult):
     """
-    Changes of all pairs in one measure.
+    Changes of the level of one measure, RTT or throughput, for all ordered pairs.
 
-    `rows` has one row per pair: `steps` (with a value), `changes`, `valid_since`, `level` (the last one, in `unit`) and
-    `ratio`, `low`, `high` of the last change; the latest change first. `series` has the `Changes` of each pair.
+    `rows` has one row per pair, the latest change first: `steps` (of time, with a value), `changes` (their number),
+    `valid_since` (start of the last level), `level` (the last one, in ms or bit/s) and `ratio`, `low`, `high` of the
+    last change. `series` has the `Changes` of each pair.
     """
 
     measure: str
@@ -43,7 +44,7 @@ class PairChanges(RowsResult):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Return the ratio of every change, latest first."""
+        """The ratio of the new to the old level at every change of every pair, latest first."""
         every = [
             (since, replace(one, quantity=f"{MEASURES[self.measure][0]} from {pair[0]} to {pair[1]}, {one.quantity}"))
             for pair, changes in self.series.items()
@@ -53,7 +54,7 @@ class PairChanges(RowsResult):
 
     @property
     def changed(self) -> pd.DataFrame:
-        """The rows of pairs that changed."""
+        """The rows of pairs with a change."""
         return self.rows[self.rows.changes > 0]
 
     @property
@@ -150,7 +151,7 @@ def changes_of_pairs(values: pd.DataFrame, measure: str = "rtt_ms", *, step: str
         One row per test (`values_of_tests`).
     measure : "rtt_ms" or "throughput_bps"
     step : str
-        The tests of a pair within a step of this length count as one value, their median.
+        Length of a step of time, such as "1D"; the tests of a pair within a step count as one value, their median.
 
     Raises
     ------

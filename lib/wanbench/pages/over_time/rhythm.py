@@ -1,4 +1,4 @@
-"""Estimate how RTT or throughput differs between hours of the day and between weekdays; whole days are the units."""
+"""Estimate how RTT or throughput differs between hours of the day (the units are days) and between weekdays (weeks)."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ ASSUMPTION = "How hours of a day, or days of a week, differ is independent of ot
 @dataclass(frozen=True, repr=False)
 class Rhythm(RowsResult):
     """
-    Ratios of hours to the whole day, and of weekdays to the whole week.
+    The ratio of each hour to the mean of the day, and of each weekday to the mean of the week.
 
-    `rows` has one row per hour of the day (UTC) and per weekday: `part`, `at`, `ratio`, `low`, `high`, `n` (days).
+    `rows` has one row per hour of the day (UTC) and per weekday: `part` ("hour" or "weekday"), `at` (which one),
+    `ratio`, `low`, `high` (simultaneous over a part), `n` (days, for an hour, or weeks, for a weekday).
     """
 
     measure: str
@@ -82,9 +83,10 @@ class Rhythm(RowsResult):
 
 def rhythm(values: pd.DataFrame, changes: PairChanges) -> Rhythm:
     """
-    Estimate the ratio of each hour to its day, and of each weekday to its week, from values relative to their level.
+    Estimate the ratio of each hour to the mean of its day, and of each weekday to the mean of its week.
 
-    Levels are those of `changes`, so a change is not mistaken for a rhythm.
+    Every value is first divided by the level of its pair at that time (from `changes`), so that a change of level is
+    not mistaken for a rhythm.
     """
     levels = pd.concat([one.rows.assign(**dict(zip(PAIR, pair, strict=True))) for pair, one in changes.series.items()])
     levels = levels.rename(columns={"since": "at_utc"})[[*PAIR, "at_utc", "level"]]

@@ -23,7 +23,7 @@ ORDER BY started_at_utc
 @dataclass(frozen=True, repr=False)
 class RouteChanges(RowsResult):
     """
-    Changes of route, one row per pair: `steps` (of time, with a route), `routes` (number of different routes),
+    Changes of the usual route, one row per pair: `steps` (of time, with a route), `routes` (number of different ones),
     `changes`, and `with_rtt` (number of changes at most one step from a change of the RTT's level).
     """
 
@@ -40,7 +40,9 @@ class RouteChanges(RowsResult):
 
 def route_changes(tables: CampaignTables | None, changes: PairChanges) -> RouteChanges:
     """
-    Compare each pair's most frequent route per step of time, such as a day, with the step before.
+    Compare each pair's most frequent route in a step of time, such as a day, with that in the step before.
+
+    `changes` has the changes of RTT, and the length of a step.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Read one row per test of a campaign: start, RTT and throughput, measured or from a simulated year."""
+"""Read the start, RTT and throughput of every test of a campaign, or simulate a year of tests."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ BURSTS, BURST = 0.03, 0.15  # Share of tests in a burst, and its mean height in 
 @dataclass(frozen=True)
 class Campaign:
     """
-    The tests of a campaign, as `values_of_tests` returns them.
+    The tests of a campaign.
 
-    `about` is "" or says that they are simulated; `tables` is then None. `runs` are the first and the last run, because
-    opening all runs of a year takes long.
+    `values` has one row per test (`values_of_tests`). For simulated tests, `about` says that they are simulated, and
+    `tables` is None. `runs` has only the first and the last run, because opening all runs of a year takes long.
     """
 
     values: pd.DataFrame
@@ -50,7 +50,7 @@ class Campaign:
     runs: tuple[Run, ...] = ()
 
     def say(self, text: str) -> str:
-        """Put `about`, if any, before a text."""
+        """Return the text, with `about` before it if the tests are simulated."""
         return f"{self.about}: {text}" if self.about else text
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ class Campaign:
 
 def open_campaign(campaign: str, *, regions: list[str], seed: int = 1) -> Campaign:
     """
-    Read all runs of a campaign; a campaign "" is a simulated year between `regions`.
+    Read all runs of a campaign or, if `campaign` is "", simulate a year of tests between `regions`.
 
     Raises
     ------
@@ -78,13 +78,13 @@ def open_campaign(campaign: str, *, regions: list[str], seed: int = 1) -> Campai
 
 
 def values_of_tests(tables: CampaignTables) -> pd.DataFrame:
-    """Return from_region, to_region, at_utc, minimum rtt_ms and throughput_bps (null if missing) of finished tests."""
+    """Return a row per finished test: from_region, to_region, at_utc, minimum rtt_ms, throughput_bps (null if none)."""
     return tables.query(QUERY)
 
 
 def simulated_year(regions: list[str], *, tests_per_day: int = 4, seed: int = 1) -> pd.DataFrame:
     """
-    Return a year of made-up tests between regions, as `values_of_tests` does.
+    Return a year of simulated tests between all ordered pairs of regions, with the columns of `values_of_tests`.
 
     The RTT of every third pair changes once, by 3 to 20 %, on a random day, and throughput changes inversely. Noise is
     skewed and autocorrelated; some tests and one week are missing.

@@ -30,20 +30,20 @@ OWN, RERUN = "By its own numbers", "By the re-run"
 
 @dataclass(frozen=True, repr=False)
 class AllClaims(RowsResult):
-    """Every claim of every source, one row each, with kind and verdicts, and where the sources were published."""
+    """Every claim of every source, one row each, with its kind and verdicts; `articles` describes the sources."""
 
     articles: dict[str, Article]
 
     TITLE = "All claims"
 
     def counts(self, column: str) -> dict[str, int]:
-        """Count the claims with each verdict, by the sources' own numbers or by a re-run, in a fixed order."""
+        """Count the claims with each verdict in one column of `rows`, `OWN` (arithmetic) or `RERUN` (measured)."""
         given = self.rows[column].value_counts()
         return {verdict: int(given.get(verdict, 0)) for verdict in ledger.VERDICTS}
 
     @property
     def sentence(self) -> str:
-        """Say how many claims hold by arithmetic and by a re-run, how many do not, and how many stay undecided."""
+        """Say how many claims hold, fail and stay undecided, by the sources' own numbers and when measured again."""
         kinds = self.rows.kind.value_counts()
         own, again = self.counts(OWN), self.counts(RERUN)
         holds, holds_again = (by[ledger.REPRODUCED] + by[ledger.WITHIN] for by in (own, again))
@@ -60,7 +60,7 @@ class AllClaims(RowsResult):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Say what the measured verdicts do not show."""
+        """Say that measured verdicts apply to emulated links, not to the authors' systems."""
         return (
             "What was measured again ran on emulated links and two processors. A verdict applies to the claim "
             "under those "
@@ -132,7 +132,7 @@ def all_claims(sources: Collection[str] = (), folder: Path | str | None = None) 
 
     A claim whose page has not been made is listed as not tested.
 
-    sources: The names of the sources, as in `read_articles`; default: all.
+    sources: Names of sources, the keys of `read_articles`; default: all.
     folder: The folder of findings, with one folder per page; default: `data/findings`.
     """
     folder = Path(folder) if folder is not None else findings_folder()

@@ -41,9 +41,9 @@ IMPORTERS = extensions(
 
 def read(importer: str, *arguments, **options) -> dict:
     """
-    Call an importer of `IMPORTERS` by its name, and return its tables; arguments and options are passed on.
+    Call the importer of this name, a key of `IMPORTERS`, with the arguments and options, and return its tables by name.
 
-    Tables without flags, such as those from importers of other packages, are validated and flagged here.
+    If table flags is missing, as from importers of other packages, validate all tables and add table flags.
 
     >>> read("smoke signals", "a.txt")
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""Assemble columns into validated tables, and raise flags."""
+"""Assemble an importer's columns into validated tables, and flag implausible values in table flags."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,10 +19,10 @@ def measured(sheet: Sheet, test: dict, outcome: dict, kinds: Mapping[str, tuple]
     """
     Return the tables tests, sources and unread, and tables of measurements, from a sheet with one test per row.
 
-    `test` has the columns that identify a test; by default, run_id is the name of the file, and test_id is the file's
-    name and the line. `outcome` has further columns of table tests. Instead of a column outcome, it has `done`, a mask
-    of the finished tests, and `reason`, which says why other tests failed. For each table of measurements, `kinds` has
-    the table's columns and a mask of the rows with such a measurement.
+    `test` maps names of the columns that identify a test to values. By default, run_id is the name of the file, and
+    test_id is the file's name and the line. `outcome` maps further columns of table tests; its key `done` is a mask of
+    the finished tests, and its key `reason` says why the other tests failed. `kinds` maps each table of measurements,
+    such as "pings", to its columns and a mask of the rows that have this measurement.
     """
     name = Path(sheet.path).name
     lines = name + ":" + pd.Series(sheet.lines).astype("str")
@@ -43,9 +43,9 @@ def measured(sheet: Sheet, test: dict, outcome: dict, kinds: Mapping[str, tuple]
 
 def table_of(name: str, columns: Mapping, rows) -> pd.DataFrame:
     """
-    Return a validated table with these columns and the rows where the mask `rows` is true.
+    Return table `name`, validated, with values from `columns` and only the rows where the mask `rows` is true.
 
-    A single value applies to all rows. Nullable columns that are not given are null.
+    A single value in `columns` applies to all rows. Nullable columns that are not in `columns` are null.
     """
     index = np.flatnonzero(np.asarray(rows, dtype=bool))
     frame = {}
@@ -62,7 +62,7 @@ def table_of(name: str, columns: Mapping, rows) -> pd.DataFrame:
 
 def finished(given: Mapping[str, pd.DataFrame], regions: pd.DataFrame | None = None) -> dict[str, pd.DataFrame]:
     """
-    Validate the tables of an import, add an empty table for each missing one of `ALWAYS`, and raise flags.
+    Validate the tables of an import, add the missing tables of `ALWAYS` as empty ones, and add table flags.
 
     The plausibility rules use the coordinates in table `regions`, given here or among the tables.
     """

@@ -40,8 +40,8 @@ def read_circuit(
     """
     Read a circuit's utilisation over time into tables metrics, sources and unread; other tables are empty.
 
-    Raise ParameterError if a parameter is not as described, and RawDataError if a column is missing or has another
-    unit, or no row can be read.
+    Raise ParameterError if a parameter is not as described. Raise RawDataError if a column is missing, the unit in its
+    name is not one of those below, or no row can be read.
 
     Parameters
     ----------

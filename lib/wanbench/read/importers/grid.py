@@ -43,9 +43,9 @@ def is_transposed(corner: str) -> bool | None:
     """
     Return whether the regions in the first column answer the pings, according to the corner; None if that is unclear.
 
-    A corner with a single role ("Destination") labels the first column, and so does the first of two roles ("From /
-    To", "Source → Target"). Corners with words or arrows for an axis are unclear ("From → / To ↓"). Return False, the
-    usual case, for a corner that says nothing about directions.
+    The first role that the corner names is that of the first column: "Destination", "From / To", "Source → Target". A
+    corner that describes axes, in words or by arrows, is unclear ("From → / To ↓"). Return False, the usual case, for a
+    corner without a role.
 
     >>> is_transposed("To \\\\ From"), is_transposed("Source → Dest"), is_transposed("Latency (ms)")
     (True, False, False)
@@ -76,7 +76,7 @@ MATRIX = "names of regions down the first column and along the top"
 
 @dataclass(frozen=True)
 class Grid:
-    """Rows of cells as text, the line number of each row, and `above`, the caption or heading of the grid."""
+    """A grid: rows of cells as text, the line number of each row, and `above`, the caption or heading of the grid."""
 
     rows: Sequence[Sequence[str]]
     lines: Sequence[int]
@@ -86,7 +86,7 @@ class Grid:
 @dataclass
 class MatrixTimes:
     """
-    The contents of a grid.
+    The contents of a grid that was read as a latency matrix.
 
     `times` holds times between two regions, each with line, column (from 1), ends (from, to) and time_ms. `within`
     holds times from a region to itself, `blank` the pairs with an empty cell, and `unread` the rows for table unread.
@@ -98,20 +98,20 @@ class MatrixTimes:
     unread: list[dict] = field(default_factory=list)
 
     def refuse(self, line: int | None, found: str, expected: str) -> None:
-        """Add a row for table unread."""
+        """Add a row for table unread: what the line contains, and what was expected there."""
         self.unread.append({"line_number": line, "found": formatted(found), "expected": expected})
 
 
 class NoMatrixError(ValueError):
-    """A grid is not a latency matrix; the message says what the grid is instead."""
+    """Error: a grid is not a latency matrix; the message says what the grid is instead."""
 
 
 def read_grid(grid: Grid, matrix, *, cloud=None, statistic=None, unit=None, transposed=None, decimal=None) -> str:
     """
-    Add the cells of a grid to `matrix`, and return the column of table pings for their statistic.
+    Add the times in a grid's cells to `matrix`, and return the column of table pings for them, such as mean_rtt_ms.
 
-    The other parameters are as for `read_matrix`. Raise NoMatrixError, before anything is added, if the grid is not a
-    latency matrix, and ParameterError if neither a parameter nor the grid says what the statistic or direction is.
+    The other parameters are as for `read_matrix`. Raise NoMatrixError, before any time is added, if the grid is not a
+    latency matrix. Raise ParameterError if neither a parameter nor the grid states the statistic, or the direction.
     """
     check_settings(statistic, unit, decimal)
     check_cloud(cloud)

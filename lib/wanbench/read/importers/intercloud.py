@@ -38,7 +38,7 @@ def read_survey(
     """
     Read results of the tool into tables tests, pings, transfers, sources, unread and flags.
 
-    With `locations` there is also table regions. Raise ParameterError if `bitrate` is not one of the three values, and
+    With `locations`, also return table regions. Raise ParameterError if `bitrate` is none of the values below, and
     RawDataError if columns are missing or no row can be read. Single rows that cannot be read are listed in table
     unread.
 
@@ -60,8 +60,8 @@ def read_survey(
     -----
     The bytes are those that the client had written at the end of the test; the last socket buffer may not have
     arrived. RTTs are ping's averages; minima, medians and losses are not known. A test with neither RTT nor bitrate has
-    failed. The plausibility rules take the coordinates of `locations` as precise to 1 km, even if the averaged sources
-    differ by more.
+    failed. The plausibility rules assume that the coordinates of `locations` are precise to 1 km, even if the averaged
+    sources differ by more.
     """
     check_choice("bitrate", bitrate, BITRATE)
     sheet = _opened(results, about)
@@ -91,8 +91,8 @@ def taken_as_exact(regions: pd.DataFrame) -> pd.DataFrame:
     """
     Set the precision of coordinates from locations.csv to 1 km, for the plausibility rules.
 
-    Their stated precision is the spread of several sources. A wrong source increases the spread, and would hide its own
-    error.
+    The file's own precision is the spread of several sources. With it, the rules would miss a wrong source, because a
+    wrong source increases the spread.
     """
     return regions.assign(precision_km=ROUNDED_KM)
 
@@ -150,7 +150,7 @@ def _settings(sheet):
 
 
 def setting(start: pd.Series, end: pd.Series) -> pd.Series:
-    """Return "A to B" for each row, with "unknown" for one empty end; null if both are empty."""
+    """Return the setting "<start> to <end>" of each row, with "unknown" for an empty end; null if both are empty."""
     stated = (start != "") | (end != "")
     return (start.where(start != "", "unknown") + " to " + end.where(end != "", "unknown")).where(stated)
 
@@ -159,9 +159,9 @@ def read_locations(path, *, about=None) -> dict[str, pd.DataFrame]:
     """
     Read the tool's locations.csv into tables regions, sources and unread.
 
-    Coordinates are averages of several sources. Their precision is the spread of the sources (columns lat_stdev and
-    long_stdev) plus half a unit of the second decimal; it is null for a single source, or without these columns, as in
-    early files. Lines that begin with # are comments.
+    Coordinates are averages of several sources. `precision_km` is the spread of the sources (columns lat_stdev and
+    long_stdev) plus half a unit of the second decimal. The precision is null for a single source, and in early files,
+    which lack these columns. Lines that begin with # are comments.
     """
     sheet = read_csv(path, comment="#", about=about)
     sheet.need("cloud", "region", ("latitude", "lat"), ("longitude", "long"))

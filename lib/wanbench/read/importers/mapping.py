@@ -88,7 +88,7 @@ CSV_ONLY = ("delimiter", "decimal", "comment", "header")
 
 @dataclass(frozen=True)
 class Reading:
-    """A checked mapping, with its keys as attributes (see the example above)."""
+    """A checked mapping, with its keys as attributes (see the example at the top of this module)."""
 
     columns: dict[str, str]
     units: dict[str, str] = field(default_factory=dict)
@@ -106,7 +106,7 @@ class Reading:
 
     @property
     def how(self) -> dict:
-        """Return the arguments of `sheet.read_rows`."""
+        """Return the keyword arguments with which `sheet.read_rows` reads the file."""
         of_csv = {name: getattr(self, name) for name in ("delimiter", "comment", "header")}
         return {"format": self.format} | (of_csv if self.format == "csv" else {})
 
@@ -123,9 +123,9 @@ def load_mapping(mapping, path="") -> Reading:
     """
     Load and check a mapping from a YAML file or a dict.
 
-    `path` is the file of the table: its ending and the names of its columns determine `format` and `columns` if the
-    mapping omits them. Raise ParameterError for any fault; the error for an unknown key, column or unit lists what is
-    allowed.
+    If the mapping omits `format` or `columns`, the ending of the table's file `path`, and the names of the file's
+    columns, determine them. Raise ParameterError for any fault; the error for an unknown key, column or unit lists what
+    is allowed.
     """
     where = "mapping"
     mapping = {} if mapping is None else mapping
@@ -266,8 +266,8 @@ def read_table(path, mapping=None) -> dict[str, pd.DataFrame]:
     Read a CSV or JSON lines file into tables tests, pings, transfers, sources, unread and flags.
 
     The file has one row per measurement of an ordered pair of regions. `mapping` (a path or dict) states the meaning
-    and the units of its columns: see the example above. It is not needed if the names of columns are clear, such as
-    source, destination and p50_ms.
+    and the units of the file's columns: see the example at the top of this module. No mapping is needed if the names of
+    columns are clear, such as source, destination and p50_ms.
 
     A region is written as in the mapping's `regions`, as "cloud:code", or in a form that `region_from` reads. A region
     that is not in the catalogue must be "cloud:code", or have its cloud in another column; its distances are unknown.

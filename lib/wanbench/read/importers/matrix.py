@@ -48,11 +48,11 @@ def read_matrix(
     The first column names the regions that measure, the first line the regions that answer, in any form that
     `region_from` reads. Names can have two columns or two lines (cloud and code, or name and code). Cells are times,
     with or without a unit. An empty cell, "-" or "N/A" means that nothing was measured, so a triangular matrix can be
-    read, too. Every time is a separate test, even if a pair occurs twice. In JSON, an object (or its member `data`)
+    read, too. Each cell with a time is a test, even if a pair occurs twice. In JSON, an object (or its member `data`)
     maps each measuring region to an object that maps answering regions to times.
 
-    Table unread lists what was skipped: each cell that is not a time, each name that is not exactly one region, and,
-    in one row each, the values from a region to itself and the pairs without a value in either direction.
+    Table unread lists what was skipped: each cell that is not a time, and each name that is not exactly one region. One
+    row counts the values from a region to itself, and one the pairs without a value in either direction.
 
     Parameters
     ----------
@@ -166,10 +166,10 @@ def _grid(path, text, delimiter):
 
 def tables_of(path, source: dict, parts: Sequence[tuple[str, MatrixTimes]], settings: Sequence[str] = ()) -> dict:
     """
-    Return the tables of the matrices in a file. Raise RawDataError if there is no time between two regions.
+    Return the tables of the matrices in a file. Raise RawDataError if no matrix has a time between two regions.
 
-    `parts` has, for each matrix, a column of table pings and the contents of the matrix. `settings` has a string for
-    each matrix; this text becomes the setting of the matrix's tests if a pair occurs in several matrices.
+    `parts` has, for each matrix, the column of table pings for its times, and its contents. `settings` has a string for
+    each matrix. If any pair of regions occurs in several matrices, this string is the setting of the matrix's tests.
     """
     name = Path(path).name
     matrices = [matrix for _, matrix in parts]
@@ -236,8 +236,8 @@ def read_markdown(
     """
     Read all latency matrices in a Markdown document into tables tests, pings, sources, unread and flags.
 
-    `path_or_text` is a path, or the text itself if it has a line break (its path is then "(text)"). The other
-    parameters are as for `read_matrix`.
+    `path_or_text` is a path, or the text of a document if it has a line break; tables then name the file "(text)". The
+    other parameters are as for `read_matrix`.
 
     A document can split a matrix into several tables, for example one per part of the world, and repeat it for several
     months. All these tables are read. A pair in several tables has a test for each table; `setting` is then the

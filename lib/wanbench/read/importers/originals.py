@@ -138,7 +138,7 @@ class NotFetchedError(WanbenchError, OSError):
 
 def available(name: str, folder=None) -> Path | None:
     """
-    Return the path of an original file on this machine, or None if it is not here; its hash is checked.
+    Return the path of an original file on this machine, or None if it is not here; check the file's hash.
 
     `folder` (default: `folders.downloads_folder()`) is searched first, then `folders.shared_folder()` and the folders
     below it. Raise ParameterError if there is no original file of this name, and RawDataError, which shows the expected

@@ -26,7 +26,7 @@ STUDIES = {
 
 def read_published(name: str) -> dict[str, pd.DataFrame]:
     """
-    Read the committed tables of a study (a key of `STUDIES`), and raise flags again.
+    Read the committed tables of a study (a key of `STUDIES`), and compute table flags by today's plausibility rules.
 
     Raise ParameterError if there is no such study, and RawDataError if a committed table is damaged.
 

@@ -63,7 +63,7 @@ def region_from(text: str, cloud: str | None = None) -> str:
     "useast1" is ambiguous.
 
     With `cloud` ("aws", "gcp", "azure" or "ibm"), only this cloud's regions are considered. Raise ParameterError if no
-    region has the name (the error lists similar names), or several have (it lists them).
+    region has the name (the error lists similar names), or if several have it (the error lists these regions).
 
     >>> region_from("US East (N. Virginia)"), region_from("asia-east1-b"), region_from("Canada Central", "azure")
     ('aws:us-east-1', 'gcp:asia-east1', 'azure:canadacentral')

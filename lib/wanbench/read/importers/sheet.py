@@ -26,10 +26,10 @@ AS_TEXT = {"parse_float": str, "parse_int": str, "parse_constant": str, "object_
 
 class Sheet:
     """
-    The rows of a file as columns of text.
+    The rows of a file as columns of text, with checks. A row that fails a check is *refused*: listed in table unread.
 
     `source` is the file's row in table sources. `lines` has the line number of each row, from 1, and `header_line` is
-    the line number of the header, if there is one. `good` is a mask of the rows that no check has refused.
+    the line number of the header, if there is one. `good` is a mask of the rows that are not refused.
     """
 
     def __init__(self, path, source: dict, columns: Mapping[str, Sequence], lines, header_line=None):
@@ -119,7 +119,7 @@ class Sheet:
         return times
 
     def refuse(self, wrong, found, expected: str) -> None:
-        """Refuse the rows where `wrong` is true; each becomes a row of table unread with its text in `found`."""
+        """Refuse the rows where the mask `wrong` is true; `found` has the text of each row to show in table unread."""
         wrong = np.asarray(wrong, dtype=bool) & self.good
         for row in np.flatnonzero(wrong):
             self.refuse_line(int(self.lines[row]), found.iloc[row], expected)
@@ -178,7 +178,7 @@ def read_csv(
 
 
 def read_rows(path, *, format: str = "csv", about=None, **how) -> Sheet:
-    """Read a file of format "csv" (with the arguments of `read_csv`) or "jsonl"."""
+    """Read a file in the format "csv" (`how` are arguments of `read_csv`) or "jsonl" (a JSON object per line)."""
     return read_csv(path, about=about, **how) if format == "csv" else read_jsonl(path, about=about)
 
 

@@ -63,7 +63,7 @@ def read_skyplane(path, *, about=None) -> dict[str, pd.DataFrame]:
 
 def region_of(name: str) -> str:
     """
-    Return the region that a name stands for; if it names a zone, the zone's region.
+    Return the region with this name or, if the name is that of a Google Cloud zone, the zone's region.
 
     >>> region_of("gcp:europe-west6-a"), region_of("aws:us-east-1"), region_of("azure:westus")
     ('gcp:europe-west6', 'aws:us-east-1', 'azure:westus')

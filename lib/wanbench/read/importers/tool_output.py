@@ -40,10 +40,10 @@ def read_folder(
     """
     Read outputs of ping and iperf3 into tables tests, echoes, transfers, intervals, sources, unread and flags.
 
-    Files whose names differ only in the kind belong to one test. The test's `test_id` is their name with * in place of
-    the kind; its `run_id` is the run in the name, or else the name of the folder. A test has failed if one of these
-    files cannot be read, or if iperf3 reports a failure. Files that cannot be read, and files with pings of several
-    hosts, are listed in table unread.
+    Files whose names differ only in the kind belong to one test. `test_id` is the name of these files with * in place
+    of the kind; `run_id` is the run in the name, or else the name of the folder. A test has failed if one of its files
+    cannot be read, or if iperf3 reports a failure. Files that cannot be read, and files with pings of several hosts,
+    are listed in table unread.
 
     Raise ParameterError if the pattern lacks from or to, or has an unknown name. Raise RawDataError if the folder, or
     every file in it, cannot be read.

@@ -1,9 +1,9 @@
 """
 Read raw files into tables. Each tool has a module or package, named after the experiment that runs the tool.
 
-`readers` maps files to readers, `run` reads run folders and other files, `campaign` reads all runs of a campaign, and
-`rows` joins their results into tables.
-`content` and `json_values` open and decode files; `other_tools` recognises output that has no reader. `pairs`
+`readers` chooses the reader of a file; `run` reads run folders, all runs of a campaign, and other files; `rows` joins
+the rows of several files into tables.
+`content` and `json_values` open and decode files; `other_tools` recognises output of tools that have no reader. `pairs`
 summarises tables per pair of regions, and `account` counts attempts by outcome.
 
 >>> import wanbench

@@ -1,4 +1,4 @@
-"""Count attempts by outcome, and list the failures that belong on a page."""
+"""Count attempts by outcome, and list failures for a page."""
 
 from collections.abc import Mapping
 
@@ -32,7 +32,7 @@ class Listing(pd.DataFrame):
 
 def account(tables: Mapping[str, pd.DataFrame]) -> Listing:
     """
-    Count tests by outcome, echoes sent and lost, transfers, flags, and unreadable files, in the columns `what` and `n`.
+    Count tests, attempts by outcome, echoes, transfers, unreadable files and flags, in the columns `what` and `n`.
 
     `tables` come from `read_run`, or from `tabulate`, which adds the table flags.
     """

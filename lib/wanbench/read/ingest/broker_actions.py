@@ -15,7 +15,9 @@ _LASTING = ("kill", "slow", "link")
 
 def read(path) -> dict[str, pd.DataFrame]:
     """
-    Read <stem>.actions.json and the files that it names; raise RawDataError if one is missing, damaged or foreign.
+    Read <stem>.actions.json and the files that it names.
+
+    Raise RawDataError if one of them is missing, damaged or in another format.
     """
     path = Path(path)
     top = open_document(path, "broker actions in JSON")

@@ -3,10 +3,10 @@ Read scrapes of `wanbench.measure.kafka.programs.scrape`, or the text of a Prome
 
 - Metrics keep their names. A counter, or a metric named like one (_total, _count, _sum, _bucket), is cumulative;
   `counter_rates` in `pages.price_performance.trials` turns it into a rate.
-- The time of a sample is the time printed with it, or else the middle between request and response of its scrape.
+- The time of a sample is the one that the exporter printed, or else the middle between request and response.
 - If an answer has a series twice without times, the first sample counts, and each repetition is a row of table unread.
-- Each scrape also gives the rows `up` (1, or 0 if the broker did not answer) and `scrape_duration_seconds`, which a
-  Prometheus server would add.
+- Each scrape adds a row `up` (1, or 0 if the broker did not answer) and a row `scrape_duration_seconds`, as a
+  Prometheus server would.
 - Values that are not finite are left out; the percentile of an empty histogram, for example, is NaN.
 """
 
@@ -192,7 +192,7 @@ class Samples:
             times_us.append(at_us if stamp is None else int(stamp) * 1_000)
 
     def add(self, metric: str, value: float, at_us: int) -> None:
-        """Add a sample that is not in the text, of a series without labels."""
+        """Add a sample of a series without labels that the exporter did not print, such as `up`."""
         code = self._series.get(metric)
         self._codes.append(self._new(metric, metric, "") if code is None else code)
         self._values.append(value)

@@ -1,5 +1,5 @@
 """
-Read into table metrics what `wanbench.measure.labs.aws.cloudwatch` saved.
+Read files that `wanbench.measure.labs.aws.cloudwatch` saved into table metrics.
 
 - Metrics keep CloudWatch's names. The time of a value is the end of its period.
 - Each series also has a row `missing_data_points`: the number of periods without a value in the whole session.

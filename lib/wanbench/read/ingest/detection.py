@@ -1,6 +1,6 @@
 """
-Read output of the detector in `wanbench.pages.rolling_and_degraded.design` into tables detection_runs, detections and
-detection_latencies.
+Read output of the detector of slow brokers (`wanbench.pages.rolling_and_degraded.design`) into tables detection_runs,
+detections and detection_latencies.
 """
 
 from pathlib import Path
@@ -18,7 +18,9 @@ _LATENCIES = ("node_id", "due_at_s", "known_at_s", "latency_ms", "late", "error"
 
 def read(path) -> dict[str, pd.DataFrame]:
     """
-    Read <stem>.detection.json and the file that it names; raise RawDataError if one is missing, damaged or foreign.
+    Read <stem>.detection.json and the file that it names.
+
+    Raise RawDataError if one of them is missing, damaged or in another format.
     """
     path = Path(path)
     top = open_document(path, "a detection in JSON")

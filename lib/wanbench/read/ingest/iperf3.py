@@ -6,8 +6,8 @@ Read the JSON or text output of an iperf3 client, version 3.0 to 3.21, into tabl
   null, never 0, and `error` has the reason, from iperf3 if it printed one.
 - Old versions print a single UDP summary for both ends. The bytes received are then the datagrams that were not lost,
   times their length.
-- A test that failed before it began (connection refused) is a row with its error and little else. iperf3 3.9 prints the
-  error after its JSON.
+- A test that failed before data flowed (connection refused) is a row with an error and without a throughput. iperf3 3.9
+  prints the error after the JSON.
 - Round-trip times and congestion windows are kept only from a sending client; those of a receiving client describe its
   idle socket.
 - A file may hold several tests, one after the other; stream numbers continue across them.

@@ -106,7 +106,7 @@ class Start(Struct, frozen=True):
 
 
 class Document(Struct, frozen=True):
-    """One test."""
+    """The whole JSON document of one test."""
 
     start: Start = Start()
     intervals: list[Interval] = []

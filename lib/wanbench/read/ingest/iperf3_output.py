@@ -40,7 +40,7 @@ _REVERSE = "_bidir_reverse"
 
 
 def has_json(text: str) -> bool:
-    """Return whether a line begins like a JSON document."""
+    """Return whether any line of the text begins like a JSON document."""
     return _OPENING.search(text) is not None
 
 
@@ -236,7 +236,7 @@ _NOT_CONNECTED = "unable to connect"
 
 
 def is_text(text: str) -> bool:
-    """Return whether a string may be iperf3's output without -J."""
+    """Return whether the text has a line that iperf3 prints without -J, that is, not in JSON."""
     return _RECOGNISED.search(text) is not None
 
 

@@ -32,7 +32,7 @@ FREE_VALUES = 200_000
 
 
 def check_values(path, text: str, bytes_per_value: int) -> None:
-    """Reject JSON with more than one value per `bytes_per_value`, before its values take memory."""
+    """Raise RawDataError if long JSON has more than one value per `bytes_per_value` characters, to save memory."""
     most = max(FREE_VALUES, len(text) // bytes_per_value)
     if len(text) > most and (n := sum(map(text.count, ",[{"))) > most:
         found = f"{n:,} values in {len(text):,} characters"
@@ -52,8 +52,8 @@ def is_time(value) -> bool:
 
 def fits(value, *shape) -> bool:
     """
-    Return whether a value is a list that fits a shape. Each element of the shape is either the required value, or a
-    function that tells whether it accepts the value.
+    Return whether a value is a list whose elements match `shape`, which has, for each element, either the required
+    value or a function that returns whether the element is valid.
     """
     return (
         isinstance(value, list)
@@ -76,7 +76,7 @@ def is_text(value) -> bool:
 
 
 def is_us(value) -> bool:
-    """Return whether a value is a time in a program's line, in microseconds since the program's origin."""
+    """Return whether a value can be a time in µs since a program's `origin_ns`, as programs print it in their lines."""
     return is_count(value) and value < LONGEST_US
 
 
@@ -151,7 +151,7 @@ class Members:
         return cls(like.path, like.line_number, {})
 
     def of(self, values: dict) -> Members:
-        """Return an object with these values, at this object's place in the file."""
+        """Return an object with these values, whose errors name the same line of the file as this object's."""
         return Members(self.path, self.line_number, values, self.where)
 
     def refuse(self, found: str, expected: str) -> NoReturn:
@@ -185,8 +185,8 @@ class Members:
 
     def number(self, name: str, *, unknown: float | None = None, most: float = LARGEST) -> float | None:
         """
-        Return the member `name`, a number from 0 to `most`; None if it equals `unknown`, which stands for an unknown
-        value. Any other value is a RawDataError.
+        Return the member `name`, a number from 0 to `most`; None if the member is missing or equals `unknown`, the
+        program's code for an unknown value. Raise RawDataError for any other value.
         """
         value = self.values.get(name)
         if value is None or value != value or value == unknown:
@@ -197,8 +197,8 @@ class Members:
 
     def count(self, name: str, *, unknown: int | None = None, minimum: int | None = 0) -> int | None:
         """
-        Return, as `number` does, a member that is a whole number from 0; a negative number gives None if `minimum` is
-        None.
+        Return a member that must be a whole number from 0, as `number` does. If `minimum` is None, a negative number
+        is allowed and returned as None.
         """
         value = self.values.get(name)
         if value is None or value != value or value == unknown:
@@ -225,8 +225,8 @@ class Members:
 
 def typed(members: Members, kind: type[T]) -> T:
     """
-    Read an object into a Struct. A member that is missing, null or NaN keeps its default, and a negative count, where
-    the Struct allows one, becomes None. A RawDataError names the first member with a value that is not allowed.
+    Convert an object to the Struct `kind`. A member that is missing, null or NaN keeps its default. A negative count
+    becomes None if the Struct allows negative counts. A RawDataError names the first member with an invalid value.
     """
     try:
         return msgspec.convert(members.values, kind)

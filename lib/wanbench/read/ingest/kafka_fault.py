@@ -2,10 +2,10 @@
 Read output of the experiment `kafka_fault`: one fault episode, as tables of the fault, its clients, records, receipts,
 log, errors and the observers' samples.
 
-- Every record that was due is a row. A record that was neither acknowledged nor rejected when its producer ended has
-  the error 'no answer'.
-- A receipt, or a record in the log, whose checksum is wrong has no producer and no sequence; its partition and offset
-  identify it.
+- Table fault_records has a row for every record that was due. A record that was neither acknowledged nor rejected when
+  its producer ended has the error 'no answer'.
+- A record with a wrong checksum, received by a consumer or found in the log, has no producer and no sequence. Its
+  partition and offset identify it.
 - The partition of a record is its sequence modulo the number of partitions, as in the producer.
 """
 

@@ -1,7 +1,8 @@
 """
 Read an open-loop load into tables open_loop_loads and open_loop_histograms.
 
-- Latencies belong to the second in which their records were due; rates count what happened in that second.
+- A latency counts in the second in which its record was due. Rates count records in the second in which they were sent,
+  acknowledged or received.
 - A due record that was never acknowledged, or never received by a group, is lost, whether it was sent or not.
 - `wanbench.open_loop` decides whether the generator (producers or a consumer group) fell behind.
 """
@@ -159,7 +160,7 @@ _OF_CONSUMER = ("n_received", "n_duplicates", "n_negative", "n_received_in")
 
 @dataclass
 class Second:
-    """Counts of one second, and its histograms, which count records by value."""
+    """One second of a program's output: counts by name, and histograms by name (number of records by value)."""
 
     counts: dict[str, int] = field(default_factory=dict)
     histograms: dict[str, Counter] = field(default_factory=dict)
@@ -168,7 +169,7 @@ class Second:
         return self.counts.get(name, 0)
 
     def add(self, other: Second) -> None:
-        """Add the counts of another program, but keep the larger `late_max_us`."""
+        """Add the counts of the same second of another program; of `late_max_us`, keep the larger value."""
         for name, n in other.counts.items():
             self.counts[name] = max(self[name], n) if name == "late_max_us" else self[name] + n
         for name, counts in other.histograms.items():
@@ -191,7 +192,7 @@ class Printed:
         return self.seconds.get(number) or Second()
 
     def total(self, name: str, numbers=None) -> int:
-        """Return the sum of a count over these seconds, or over all seconds."""
+        """Return the sum of the count `name` over the seconds `numbers`, by default over all seconds."""
         return sum(self.second(n)[name] for n in (self.seconds if numbers is None else numbers))
 
 

@@ -18,21 +18,21 @@ LINK = ["run_id", "from_region", "to_region"]
 
 
 def read_links(path) -> dict[str, pd.DataFrame]:
-    """Read table link_counters of one lab session, without run_id; raise RawDataError for anything else."""
+    """Read a lab session's final counters into table link_counters, with a null run_id; RawDataError if invalid."""
     rows = _objects(path, "a JSON list with one object per link")
     return {"link_counters": fitting(path, "link_counters", [row | {"run_id": None} for row in rows])}
 
 
 def read_devices(path) -> dict[str, pd.DataFrame]:
-    """Read table device_counters of one lab session, without context columns; raise RawDataError for anything else."""
+    """Read a lab session's counters into table device_counters, without context columns; RawDataError if invalid."""
     rows = _objects(path, "a JSON list with one object per region and device")
     return {"device_counters": fitting(path, "device_counters", rows)}
 
 
 def of_all_sessions(counters: pd.DataFrame, run_id: str) -> pd.DataFrame:
     """
-    Sum table link_counters over a run's sessions; a sum is null if one session's value is unknown, and mean_late_ms is
-    null if there are several sessions.
+    Sum table link_counters over a run's lab sessions. A sum is null if one session's value is unknown. worst_late_ms is
+    the maximum over sessions, and mean_late_ms is null if there are several sessions.
     """
     counters = counters.assign(run_id=run_id)
     if counters.duplicated(LINK).any():
@@ -120,8 +120,8 @@ class LabCost:
     """
     Expected and actual cost of a run in US dollars, lowest and highest, over all its sessions.
 
-    `unknown` names items without a price, which are left out. `killed` is the number of killed sessions; their hosts
-    are assumed to have run until they shut themselves down.
+    `unknown` names items without a price, which are left out. `killed` is the number of killed sessions. The maximum
+    assumes that their hosts ran until they shut themselves down.
     """
 
     expected_usd: tuple[float, float]

@@ -55,8 +55,8 @@ def read(source) -> dict[str, pd.DataFrame]:
     """
     Read tables pings and transfers.
 
-    Raise RawDataError for a test without a result, naming its line, and for a file without the banner, which states the
-    test and the units and which `netperf -P 0` omits.
+    Raise RawDataError, which names the line, for a test without a result. Raise it also for a file without netperf's
+    banner, which states the test and the units, and which `netperf -P 0` omits.
     """
     path, text = content.read_text(source, most_bytes=MOST_BYTES)
     lines = text.splitlines()

@@ -9,8 +9,8 @@ latency         start, end and clock                                        unit
 publish         actual send to acknowledgement; the producer's monotonic    ms, from whole microseconds; at
                 clock                                                       most 60 s
 publish delay   intended to actual send; the producer's monotonic clock     whole µs, converted to ms here
-end to end      actual send, as the record's timestamp says, to receipt;    ms, from whole milliseconds; what
-                wall clocks of producer and consumer                        is not above zero is left out
+end to end      actual send, as the record's timestamp says, to receipt;    ms, from whole milliseconds;
+                wall clocks of producer and consumer                        values of 0 or less are dropped
 send call       the call that hands a message to the client, from its       ms, from whole microseconds; only
                 start to its return ("schedule")                            in Redpanda's fork
 ==============  ==========================================================  ==================================

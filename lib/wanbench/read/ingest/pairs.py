@@ -42,8 +42,8 @@ def summarise_pairs(
     rtt : "min", "mean" or "median"
         The statistic that represents the round-trip times of a test; `rtt_ms` is its median over the tests. Duplicate
         replies and lost echoes do not count. A time with only an upper bound (Windows "time<1ms") counts as smaller
-        than all others; a result that is thereby unknown is null. Of a row of pings, the column of this statistic
-        counts.
+        than all others; if the statistic depends on such a time, it is null. From table pings, the column of this
+        statistic is used.
     regions : DataFrame, optional
         A table regions with coordinates for the distances; regions that it lacks have the catalogue's coordinates.
     setting : str or several, optional

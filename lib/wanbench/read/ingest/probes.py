@@ -17,7 +17,7 @@ _EXPECTED = (
 
 
 def read(path) -> dict[str, pd.DataFrame]:
-    """Read one file; raise RawDataError if it is not the receiver's whole output."""
+    """Read the output of the probe's receiver; raise RawDataError if the output is incomplete or another program's."""
     lines = read_bytes(Path(path), most_bytes=100 * MOST)[1].decode("ascii", "replace").splitlines()
     words = [line.split() for line in lines]
     at = 0

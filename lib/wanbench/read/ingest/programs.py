@@ -47,8 +47,8 @@ class Program:
 
     def events(self, name: str) -> tuple[int, Iterator[tuple]]:
         """
-        Check the first line, which identifies the program; return the origin of its times (Unix ns) and the remaining
-        lines.
+        Check that the first line identifies program `name`; return the origin of the program's times (Unix ns), and the
+        number and value of each further line.
         """
         lines = self.lines()
         first = lines[0][1] if lines else None
@@ -59,12 +59,12 @@ class Program:
         return origin_ns, iter(lines[1:])
 
     def check(self, number: int, value, valid: bool, expected: str) -> None:
-        """Raise RawDataError for a line unless `valid` is true."""
+        """Raise RawDataError, with the line's number and value and what was expected, unless `valid` is true."""
         if not valid:
             raise RawDataError(self.path, number, text(str(value)[:100]), expected)
 
     def error(self, origin_ns: int, number: int, line: list) -> dict:
-        """Check a line about an error, and return it as a row of table fault_errors."""
+        """Check a line ["error", µs since the origin, kind, message], and return it as a row of table fault_errors."""
         self.check(number, line, fits(line, "error", is_us, is_text, is_text), "time, name and text of an error")
         about = {"role": self.role, "client": self.number, "at_s": origin_ns / 1e9 + line[1] / 1e6}
         return about | {"kind": text(line[2]), "message": text(line[3])}
@@ -132,7 +132,11 @@ def json_lines(path: Path, sha256: str) -> list[tuple]:
 
 
 def named_file(one: Members, path: Path) -> tuple[Path, str]:
-    """Return the path and the SHA-256 of the file that an object of the experiment's file names, in the same folder."""
+    """
+    Return the path and the SHA-256 of the file that the member `file` of a JSON object names.
+
+    `path` is the path of the experiment's own file; the named file must be in the same folder.
+    """
     file = one.members("file")
     name, sha256 = file.text("name"), file.text("sha256")
     if not name or not sha256 or len(name) > LONGEST_NAME or name != Path(name).name or "\0" in name:

@@ -53,9 +53,9 @@ class Reader(NamedTuple):
         Takes a path and returns rows by table name, without context columns. It raises RawDataError for a file that
         cannot be read; if only parts cannot be read, table "unread" has a row for each part.
     pattern : str or None
-        Pattern of the files' names in a run folder; None if they do not occur there.
+        Shell pattern of the files' names in a run folder; None if run folders have no such files.
     loose : bool
-        Whether `read_files` uses it, for files of any name.
+        Whether `read_files` uses this reader, for files of any name.
     tables : tuple of str
         Tables that exist even if no file could be read; they are then empty.
     """
@@ -124,7 +124,7 @@ def reader_in_run(experiment: str, name: str) -> Reader | None:
 
 
 def loose_readers() -> dict[str, Reader]:
-    """Return the readers of `read_files` by tool."""
+    """Return the readers that `read_files` can use, by tool."""
     return {name: reader for name in READERS for reader in readers(name) if reader.loose}
 
 

@@ -56,7 +56,11 @@ def _empty(name: str) -> pd.DataFrame:
 
 
 def joined(name: str, files: Sequence[tuple[Rows, Mapping]]) -> pd.DataFrame:
-    """Join the rows and contexts of several files into a valid table. A row's regions win over its context's."""
+    """
+    Join the rows of several files into table `name`, and add the context columns from each file's context.
+
+    If a reader returns regions, its regions replace those of the context.
+    """
     if not files:
         return tables.from_rows(name, [])
     frame = _concatenated(name, [rows for rows, _ in files])

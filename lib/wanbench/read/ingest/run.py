@@ -74,7 +74,7 @@ def tables_folder(campaign: str, run_id: str) -> Path:
 
 
 def is_current(target: Path, run_folder: Path) -> bool:
-    """Return whether the tables in `target` were made from the run as it is now, by the readers as they are now."""
+    """Return whether neither the run nor the code of the readers changed since the tables in `target` were made."""
     try:
         recorded = json.loads((target / RECORD).read_bytes())
     except (OSError, ValueError):
@@ -110,7 +110,8 @@ def _readers() -> str:
 
 class CampaignTables(Mapping):
     """
-    The tables of several runs, in Parquet. A table is read into memory when it is first used; `query` reads less.
+    The tables of several runs, in Parquet, by name. A table is read into memory when it is first used; `query` reads
+    only the columns and rows that a query needs.
 
     `folders` has the folder of each run's tables, oldest run first.
     """
@@ -135,10 +136,10 @@ class CampaignTables(Mapping):
 
     def query(self, sql: str) -> pd.DataFrame:
         """
-        Return the result of a query in DuckDB's SQL, which need not fit the tables into memory.
+        Return the result of a query in DuckDB's SQL; the tables need not fit into memory.
 
-        Each table is a view of its name, with the further columns campaign, date and run. Raise ParameterError if the
-        query fails.
+        Each table is a view with the table's name and the further columns campaign, date and run. Raise ParameterError
+        if the query fails.
         """
         import duckdb
 
@@ -207,10 +208,10 @@ def read_run(folder) -> dict[str, pd.DataFrame]:
 @_uncollected()
 def read_files(paths: Iterable, experiment: str) -> dict[str, pd.DataFrame]:
     """
-    Read, into tables without run and regions, files that other scripts wrote.
+    Read files that other scripts wrote into tables without run and regions.
 
-    `experiment` is the tool that printed them: "ping", "iperf3", "kafka_load", or another key of
-    `ingest.readers.loose_readers()`. The result has the tables of its reader, such as echoes, and table unread with the
+    `experiment` is the tool that printed the files: "ping", "iperf3", "kafka_load", or another key of
+    `ingest.readers.loose_readers()`. Return the tables of the tool's reader, such as echoes, and table unread with the
     files that could not be read.
     """
     reader = reader_of(experiment)

@@ -29,12 +29,12 @@ ORDER = ("sequence", "received_at_s")
 
 def thin(folder, *, dry: bool = False) -> tuple[int, int, int]:
     """
-    Replace the outputs of experiment ping in a finished run by counts, where these are smaller; return the number of
-    files, their bytes, and the bytes of the counts.
+    Replace each output of experiment ping in a finished run by its counts, if these are smaller; return the number of
+    replaced files, their bytes, and the bytes of the counts.
 
-    `thinned.json` in the run folder records when, and the hashes of the originals, before these are deleted; a thinning
-    that was interrupted can be repeated. With `dry`, nothing is changed. Raise ParameterError if the run is unfinished,
-    and RawDataError if a file differs from its SHA-256; a file that cannot be read as ping's output stays.
+    Before the outputs are deleted, `thinned.json` in the run folder records their hashes and the time, so that an
+    interrupted thinning can be repeated. With `dry`, nothing is changed. Raise ParameterError if the run is unfinished,
+    and RawDataError if a file differs from its SHA-256. A file that cannot be read as ping's output stays.
     """
     run, at_utc = Run.open(folder), now_utc()
     if not run.finished:

@@ -19,7 +19,7 @@ LOAD = (
 
 def trials(run: Run) -> dict[str, pd.DataFrame]:
     """
-    Return table trials of a run, by name, or no table if the plan has no trials; raise RawDataError for a bad plan.
+    Return {"trials": the run's table trials}, or {} if the plan has no trials; raise RawDataError for an invalid plan.
     """
     planned = run.plan.get("tests")
     try:
@@ -36,7 +36,8 @@ def trials(run: Run) -> dict[str, pd.DataFrame]:
 
 def of_plan(run: Run, name: str, frame: pd.DataFrame) -> pd.DataFrame:
     """
-    Add the setting and the block of each test, from the run's plan, to a table; raise RawDataError for a bad plan.
+    Add columns setting and block from the run's plan to table `name` (`frame`), whose rows have a test_id; raise
+    RawDataError for an invalid plan.
     """
     try:
         planned = {test["id"]: test for test in run.plan.get("tests") or ()}

@@ -1,4 +1,4 @@
-"""Flag regions whose RTTs contradict their stated coordinates."""
+"""Flag regions whose RTTs contradict their stated coordinates. Module `light` defines `rtts` and `unexplained`."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ class _Region:
 
     def score(self, latitude, longitude) -> np.ndarray:
         """
-        Return, for each place, how badly the RTTs fit the distances from it.
+        Return, for each place, how badly the region's RTTs fit the distances from the place to the landmarks.
 
-        The score is the mean absolute deviation of log (RTT / expected RTT) from its median, plus half the absolute
-        median. Landmarks that disagree count fully as evidence against a place, while RTTs that are all too long or all
-        too short count only by half.
+        The score is the mean absolute deviation of log(RTT / expected RTT) from its median, plus half the absolute
+        median. Disagreement among landmarks counts fully against a place; RTTs that are all too long, or all too short,
+        count only half.
         """
         away = kilometres_to(self.landmarks, latitude, longitude)
         expected = self.usual * LIGHT_RTT_MS_PER_KM * away + OFFSET_MS
@@ -66,11 +66,11 @@ class _Region:
         return float(self.score(self.latitude, self.longitude)[0])
 
     def allowed_by(self, area: Area) -> bool:
-        """Return whether the stated place lies in an area, allowing for its precision."""
+        """Return whether the stated place lies in an area, or outside it by at most `precision_km`."""
         return bool(area.allows(self.latitude, self.longitude, slack_km=self.precision_km)[0])
 
     def hypotheses(self) -> dict[str, tuple[float, float]]:
-        """Return, for each common mistake, the true place if the stated place came from this mistake."""
+        """Return, for each common mistake, the true (latitude, longitude) if the stated one came from this mistake."""
         latitude, longitude = self.latitude, self.longitude
         places = {
             "the longitude has the wrong sign": (latitude, -longitude),
@@ -86,7 +86,10 @@ class _Region:
 def check_coordinates(
     rtts: pd.DataFrame, unexplained: np.ndarray, places: pd.DataFrame
 ) -> tuple[list[dict], np.ndarray]:
-    """Flag regions with wrong coordinates and the rows that they explain; return the flags and a mask of these rows."""
+    """
+    Flag regions with wrong coordinates, and their RTTs that are faster than light; return the flags and a mask of these
+    RTTs.
+    """
     explained = np.zeros(len(rtts), bool)
     usable = rtts[unexplained & rtts.from_region.isin(places.index) & rtts.to_region.isin(places.index)]
     if usable.empty:

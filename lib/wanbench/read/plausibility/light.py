@@ -1,4 +1,9 @@
-"""Compare RTTs with light, with the opposite direction, and with the fastest way over a third region."""
+"""
+Compare RTTs with light, with the opposite direction, and with the fastest way over a third region.
+
+`rtts` are the rows of `rule.round_trips` with the columns of `against_light`. `unexplained` is a mask of the rows for
+which no earlier rule has found a cause.
+"""
 
 import numpy as np
 import pandas as pd
@@ -27,10 +32,10 @@ def zero_rtts(rtts: pd.DataFrame) -> tuple[list[dict], pd.DataFrame]:
 
 def against_light(rtts: pd.DataFrame, places: pd.DataFrame) -> pd.DataFrame:
     """
-    Add columns distance_km, light_ms (light in fibre over this distance), fibre_ms and vacuum_ms to round trips.
+    Add columns distance_km, light_ms (round trip of light in fibre), fibre_ms and vacuum_ms to round trips.
 
-    fibre_ms and vacuum_ms are lower bounds of the RTT: light over the distance minus the tolerance of the coordinates.
-    All are NaN if the place of a region is not known.
+    fibre_ms and vacuum_ms are lower bounds of the RTT: the round trip of light, in fibre and in vacuum, over the
+    distance less the tolerance of the coordinates. All columns are NaN if a region has no coordinates.
     """
     apart = distances(places, rtts.from_region, rtts.to_region)
     nearest = (apart.distance_km - apart.tolerance_km).clip(lower=0)
@@ -44,13 +49,13 @@ def against_light(rtts: pd.DataFrame, places: pd.DataFrame) -> pd.DataFrame:
 
 
 def light_flags(rows: pd.DataFrame, causes=ISOLATED) -> list[dict]:
-    """Flag each of these round trips as faster than light in fibre."""
+    """Flag each of these round trips as faster than light; `causes` has one cause for all of them, or one for each."""
     causes = np.broadcast_to(np.asarray(causes, dtype=object), len(rows))
     return [_light_flag(row, cause) for row, cause in zip(rows.itertuples(index=False), causes, strict=True)]
 
 
 def light_flags_of_region(rows: pd.DataFrame, table: str, region: str, found: str, cause: str) -> list[dict]:
-    """Flag a region as the cause of these impossible round trips, and flag each of them."""
+    """Flag `region` as the cause of round trips `rows` that are faster than light, and flag each of these rows."""
     where = {"region": region, "column_name": rows.column_name.iloc[0]}
     where |= {"value": float(rows.rtt_ms.median()), "bound": float(rows.fibre_ms.median())}
     return [LIGHT.flag(table, "region", IMPOSSIBLE, found, cause, **where), *light_flags(rows, cause)]
@@ -66,7 +71,7 @@ def _light_flag(row, cause: str) -> dict:
 
 
 def opposite_ms(rtts: pd.DataFrame, among=slice(None)) -> np.ndarray:
-    """Return the median RTT in ms of each row's opposite direction, among the rows `among`; NaN if there is none."""
+    """Return, for each row, the median RTT in ms of the opposite direction over the rows `among`; NaN without any."""
     median = rtts[among].groupby(["from_region", "to_region"]).rtt_ms.median().to_dict()
     return np.array([median.get(pair, np.nan) for pair in zip(rtts.to_region, rtts.from_region, strict=True)], float)
 
@@ -163,7 +168,10 @@ LOCAL = (
 
 def check_early_echoes(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[list[dict], np.ndarray]:
     """
-    Flag pings with an impossible minimum RTT and a plausible maximum; return flags and a mask of the flagged rows.
+    Flag pings whose minimum RTT is faster than light in fibre, while the maximum is not; return flags and a mask of the
+    flagged rows.
+
+    In a cloud with many such pings, also flag pings whose minimum is far below the RTT of the opposite direction.
     """
     fibre, maximum = rtts.fibre_ms.to_numpy(), rtts.max_ms.to_numpy()
     below = unexplained & (rtts.rtt_ms.to_numpy() < fibre)
@@ -269,7 +277,8 @@ LONGER_THAN_DETOUR = "the RTT or a label is wrong, all echoes waited in a queue,
 
 def check_triangle(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[list[dict], np.ndarray]:
     """
-    Flag pairs with a minimum RTT far above that over a third region; return the flags and a mask of the flagged rows.
+    Flag pairs whose minimum RTT is far above the sum of the RTTs over the best third region; return the flags and a
+    mask of the flagged rows.
     """
     explained, flags = np.zeros(len(rtts), bool), []
     for _, frame in _measured(rtts, unexplained).groupby("table"):

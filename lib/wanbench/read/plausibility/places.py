@@ -20,10 +20,10 @@ SPHERE_SLACK = 1.006  # A great circle on the mean sphere and the WGS-84 geodesi
 
 def known_places(*overrides: pd.DataFrame | None) -> pd.DataFrame:
     """
-    Return coordinates by region name, from the catalogue and from tables `regions`, which take precedence.
+    Return coordinates by region name, from the catalogue and from `overrides`: tables `regions`, which take precedence.
 
-    A place without a stated precision has the catalogue's for its name, or else 50 km; a precision above 600 km is
-    reduced to 600 km.
+    If an override states no precision, the catalogue's precision for this region is used, or else 50 km. A precision
+    above 600 km is reduced to 600 km.
     """
     columns = ["name", "latitude_deg", "longitude_deg", "precision_km"]
     stated = [regions[on_earth(regions)] for regions in overrides if regions is not None]
@@ -108,9 +108,10 @@ class Area:
     """
     The part of the earth where a region can be, according to its RTTs.
 
-    `latitude_deg` and `longitude_deg` are its centre (NaN if no place on earth is allowed), `radius_km` is the distance
-    from there to its farthest point. `discs` has a row per landmark (region, latitude_deg, longitude_deg, rtt_ms,
-    radius_km). `points` (latitude_deg, longitude_deg) fill the area evenly.
+    `latitude_deg` and `longitude_deg` are the area's centre (NaN if no place on earth is allowed), and `radius_km` is
+    the distance from the centre to the area's farthest point. `discs` has a row per landmark, a region to which RTTs
+    were measured: region, latitude_deg, longitude_deg, rtt_ms, radius_km. `points` (latitude_deg, longitude_deg) fill
+    the area evenly.
     """
 
     region: str
@@ -126,7 +127,7 @@ class Area:
         return not len(self.points)
 
     def allows(self, latitude, longitude, slack_km: float = 0.0) -> np.ndarray:
-        """Return, for each place, whether it lies within every disc, enlarged by `slack_km`."""
+        """Return, for each place, whether it lies within all discs after their radii are enlarged by `slack_km`."""
         away = kilometres_to(self.discs, latitude, longitude)
         return (away <= (self.discs.radius_km.to_numpy() + slack_km) * SPHERE_SLACK).all(axis=1)
 

@@ -38,7 +38,9 @@ IPERF_BLOCK = 131_072
 
 def common_block(values: pd.Series) -> int | None:
     """
-    Return the greatest common divisor of all values if it is a block size (a multiple of 1,024, not round), or None.
+    Return the greatest common divisor of all values if it is a block size in bytes, or else None.
+
+    A block size is a multiple of 1,024 that is not a round decimal number.
 
     >>> common_block(pd.Series([131072.0 * k for k in (3, 4, 5, 8, 11, 12, 19, 40)]))
     131072
@@ -75,7 +77,7 @@ def _power(value: int, base: int) -> int:
 
 
 def block_cause(block: int) -> str:
-    """Return the likely cause if all values of a column are multiples of `block` bytes."""
+    """Return a text with the likely cause of a column whose values are all multiples of `block` bytes."""
     if block % (8 * IPERF_BLOCK) == 0:
         also = "; or a rate counted in units of 2^20 and given as 10^6" if block == 8 * IPERF_BLOCK else ""
         return f"bytes transferred, not a rate: whole blocks of iperf's 128 KiB, times 8{also}"
@@ -97,7 +99,8 @@ SHARED_ENDS = 0.5  # If fewer slow rows share hosts with fast rows, the hosts ma
 
 def check_two_units(column: Column, rtts: pd.DataFrame) -> list[dict]:
     """
-    Flag a column and its slow rows if these are 1,000 times slower than rows of similar RTT, and no row lies between.
+    Flag a column in two units, and its slow rows: rates 1,000 or 1,000,000 times below those of rows of similar RTT,
+    with no rates in between.
     """
     rate = column.values.where(column.values > 0)
     positive = rate.notna().to_numpy()

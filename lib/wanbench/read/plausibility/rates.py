@@ -69,8 +69,8 @@ def check_ceiling(
     """
     Flag rows with rates above a ceiling, and their column if there are many.
 
-    `ceiling` holds the ceiling of each row in bit/s, `exchanged` the ceiling of the opposite direction; NaN stands for
-    no ceiling. `cause` is the cause in an earlier flag of the column, or "" if there is none.
+    `ceiling` has the ceiling of each row in bit/s, and `exchanged` that of the row's opposite direction; NaN means no
+    ceiling. `cause` is the cause that an earlier flag of the column names, or "" without such a flag.
     """
     value = column.values.to_numpy()
     comparable = np.isfinite(value) & np.isfinite(ceiling)
@@ -126,7 +126,11 @@ LIMITED = "a rate limiter at {round}: the paths may carry more"
 
 
 def check_limiter(column: Column, rtt_ms: np.ndarray, limits: np.ndarray) -> list[dict]:
-    """Flag each sending cloud whose rates cluster at a round number; `limits` are known ceilings of rows, or NaN."""
+    """
+    Flag each sending cloud whose rates cluster at a round number.
+
+    Rows with a known ceiling (`limits`, in bit/s; NaN if unknown) are left out. `rtt_ms` is the RTT of each row's pair.
+    """
     flags = []
     clouds = column.sender.astype("str").str.partition(":")[0]
     open_rows = (column.values > 0).to_numpy() & np.isnan(limits) & clouds.notna().to_numpy()

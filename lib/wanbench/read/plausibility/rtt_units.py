@@ -1,4 +1,8 @@
-"""Flag RTTs in a wrong unit, halved RTTs, and answers from near the sender, which look like RTTs in seconds."""
+"""
+Flag RTTs in a wrong unit, halved RTTs, and answers from near the sender, which look like RTTs in seconds.
+
+Module `light` defines `rtts` and `unexplained`.
+"""
 
 import numpy as np
 import pandas as pd
@@ -39,7 +43,7 @@ NEAR_OR_SECONDS = (
 
 
 def check_rtt_units(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[list[dict], np.ndarray]:
-    """Flag unexplained round trips in a wrong unit; return the flags and a mask of the rows that they explain."""
+    """Flag columns, regions and rows with RTTs in a wrong unit; return the flags and a mask of the rows concerned."""
     explained = ~unexplained
     flags = []
     if rtts.empty:
@@ -94,9 +98,10 @@ def follows_distance(rows: pd.DataFrame, opposite: np.ndarray) -> bool:
     """
     Return whether RTTs, read as seconds, agree with the opposite directions or the distances; True if undecided.
 
-    `opposite` holds the RTT of the opposite direction of each row. If at least 3 rows have one, three quarters of these
-    rows must differ from it by less than 20 %. Otherwise, RTT over light must scatter less than 0.8 times as much as
-    the distances, or, if distances scatter little, less than 20 % of the RTTs must be implausible.
+    `opposite` has the RTT of each row's opposite direction, or NaN. If at least 3 rows have an opposite RTT, three
+    quarters of these rows must differ from the opposite RTT by less than 20 %. Otherwise, the ratio of RTT to light
+    must scatter less than 0.8 times as much as the distances or, if these scatter little, less than 20 % of the RTTs
+    must be implausible.
     """
     opposite, rows = opposite[rows.light_ms > 0], rows[rows.light_ms > 0]
     if rows.empty:
@@ -203,7 +208,7 @@ ANSWERED_NEAR = (
 
 
 def check_near_answers(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[list[dict], np.ndarray]:
-    """Flag regions whose RTTs are under 1 ms at any distance; return the flags and a mask of the rows they explain."""
+    """Flag regions whose RTTs are under 1 ms at any distance; return the flags and a mask of these RTTs."""
     explained, flags = np.zeros(len(rtts), bool), []
     near = unexplained & sub_millisecond(rtts)
     opposite = opposite_ms(rtts, ~near)
@@ -232,7 +237,7 @@ SAME_INFLATION = np.log(1.3)  # The median RTT over light differs by less betwee
 
 
 def check_halved(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[list[dict], np.ndarray]:
-    """Flag columns and regions with halved RTTs; return the flags and a mask of the rows they explain."""
+    """Flag columns and regions with halved RTTs; return the flags and a mask of all rows of these."""
     explained, flags = np.zeros(len(rtts), bool), []
     far = unexplained & (rtts.fibre_ms > FAR_MS).to_numpy()
     for (table, column), group in rtts[far].groupby(["table", "column_name"], sort=False):

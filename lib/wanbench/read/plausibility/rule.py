@@ -1,5 +1,5 @@
 """
-Define rules and how they raise flags, and compute what several rules need: round trips, row names, the bound of a tail.
+Define rules and how they make flags, and compute what several rules need: round trips, row names, the bound of a tail.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Rule:
 
     def flag(self, table: str, scope: str, verdict: str, found: str, cause: str, **where) -> dict:
         """
-        Return a row of table `flags`; `where` can give row, from_region, to_region, region, column_name, value and
-        bound.
+        Return a row of table `flags`. `where` has any of the columns row, from_region, to_region, region, column_name,
+        value and bound.
         """
         flag = {"table": table, "scope": scope, "verdict": verdict, "rule": self.name}
         return flag | {"found": found, "cause": cause} | where
@@ -62,7 +62,7 @@ RULES: Mapping[str, Rule] = extensions(
 
 @dataclass(frozen=True)
 class Column:
-    """A column `name` of numbers (`values`) in the rows `frame` of a table; `names` are the names of the rows."""
+    """Column `name` of a table's rows `frame`: its numbers `values`, and the names of the rows in flags, `names`."""
 
     table: str
     frame: pd.DataFrame
@@ -142,10 +142,10 @@ def row_names(table: str, frame: pd.DataFrame) -> pd.Series:
 
 def round_trips(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
-    Return one row per ping command, test with echoes, and transfer with an RTT between two regions.
+    Return one row per test with echoes, and per row of pings, transfers and pairs that has an RTT between two regions.
 
-    `rtt_ms` is the smallest RTT statistic of the row, `column_name` its column in the table, and `max_ms` the largest
-    statistic. Echoes over a link that was cut or changed are omitted.
+    `rtt_ms` is the smallest RTT statistic of the row, `column_name` the name of this statistic's column, and `max_ms`
+    the largest statistic. Echoes over a link that was cut or changed are omitted.
     """
     parts = [_echoes(tables["echoes"])] if "echoes" in tables else []
     parts += [_summaries(name, tables[name]) for name in SMALLEST_FIRST if name in tables]
@@ -183,9 +183,9 @@ def tail_bound(values: np.ndarray, expected: float = 0.001) -> float:
     """
     Return the value that a Pareto tail exceeds only `expected` times in a table of this size.
 
-    The tail is fitted to the largest fifth of the positive values. Its index comes from the median of the values'
-    logarithms above the threshold: the estimator of Hill 1975, with the median instead of the mean, so that a few wrong
-    values have no effect. Return infinity for fewer than 20 positive values.
+    The tail is fitted to the largest fifth of the positive values. The tail index is Hill's estimate (1975), with the
+    median instead of the mean of log(value / threshold), so that a few wrong values have no effect. Return infinity for
+    fewer than 20 positive values.
 
     >>> bool(tail_bound(np.random.default_rng(0).pareto(2.0, 10_000)) > 100)
     True

@@ -32,8 +32,8 @@ def check(tables: Mapping[str, pd.DataFrame], *, regions: pd.DataFrame | None = 
     Return table `flags`: every row, column, table or region that breaks a rule, with the finding and likely cause.
 
     `tables` are by name, as from `ingest.read_run` or an importer; the rules check pings, echoes, transfers and pairs.
-    Pairs in table `links` are compared with the rate of their link, and not with light. Coordinates in table `regions`,
-    given here or among the tables, replace those of the catalogue.
+    Pairs with an emulated link (table `links`) are compared with the rate of this link, and not with light. Coordinates
+    in table `regions`, given here or among the tables, replace those of the catalogue.
     """
     if not isinstance(tables, Mapping):
         raise refusal("tables", tables, "a mapping of names to tables")
@@ -88,8 +88,8 @@ class Report:
     """
     A readable summary of table `flags`.
 
-    The first sentence gives the numbers of flags. Then there is a sentence per flagged region, column or table, and,
-    for the other rows, one per rule and cause, which describes the first such row.
+    The first sentence states the numbers of flags. A sentence per flagged region, column or table follows. The other
+    flagged rows have a sentence per rule and cause, which describes the first of these rows.
     """
 
     flags: pd.DataFrame
@@ -132,8 +132,8 @@ def suspects(pairs: pd.DataFrame, flags: pd.DataFrame, *, about: str | None = No
     """
     Return a mask of the flagged rows of table `pairs`.
 
-    A pair counts as flagged if there is a flag of a row with its two regions, in its direction, in any table; a flag of
-    the sending region; or a flag of either region by a rule in `AT_BOTH_ENDS`. Flags of whole columns and tables are
+    A pair is flagged if there is a flag of a row of any table with the pair's regions in the same order, a flag of its
+    sending region, or a flag of either region by a rule in `AT_BOTH_ENDS`. Flags of whole columns and tables are
     ignored, as they would mark every row. With `about` ("rtt" or "throughput"), flags that concern only the other
     quantity are ignored.
     """

@@ -1,9 +1,9 @@
 """
 Read logs of Kafka's performance tools into tables of producers, consumers, their intervals and metrics.
 
-A log has the output of one run of kafka-producer-perf-test or kafka-consumer-perf-test. Errors, warnings and unreadable
-figures count in `n_errors`, and the first is in `error`; other lines may come from a script and are ignored.
-Percentiles are kept as printed, one per process, and are never averaged.
+A log has the output of one run of kafka-producer-perf-test or kafka-consumer-perf-test. Lines with results are called
+*figures*. Column `n_errors` counts errors, warnings and unreadable figures, and `error` has the first of them; other
+lines may come from a script and are ignored. Percentiles are kept as printed, one per process, and are never averaged.
 
 Three optional files belong to `<stem>.producer-0.txt`: `<stem>.producer-0.lines.json` has the time of each line,
 `<stem>.producer-0.stderr.txt` has further errors and warnings, and `<stem>.times.json` says when the warm-up of the
@@ -35,8 +35,8 @@ def read(source) -> dict[str, pd.DataFrame]:
     Read a log, given as a path or bytes, into the tables of its tool, without context columns.
 
     The number of the producer or consumer comes from the file's name (`<stem>.producer-2.txt`), or is 0. Raise
-    RawDataError if the file has another name and no figures, if it has figures of several runs, or if it or a file that
-    belongs to it is unreadable.
+    RawDataError if the file has another name and no figures, if it has figures of several runs, or if the log or one of
+    its three optional files is unreadable.
 
     >>> log = b"500 records sent, 99.9 records/sec (0.10 MB/sec), 2.5 ms avg latency, 9.0 ms max latency.\\n"
     >>> tables = read(log + b"java.net.ConnectException: refused\\n")
@@ -67,9 +67,10 @@ def read(source) -> dict[str, pd.DataFrame]:
 
 def output_of(texts: list[tuple], tool: str | None = None) -> Output:
     """
-    Return what `tool` printed; without `tool`, what the tool printed whose figures come first.
+    Parse texts as the output of `tool`; without `tool`, of the tool to which the first line with figures belongs.
 
-    Each text is given as the arguments of `lines_of`. Lines are found again where they are needed, to save memory.
+    `texts` has the arguments of `lines_of` for each text. Without `tool`, the texts are split into lines twice, so that
+    no lines are kept in memory, and RawDataError is raised if no line has figures.
     """
 
     def lines():

@@ -83,8 +83,8 @@ class LoadTimes(NamedTuple):
 
     def behind_s(self, windows: Sequence[dict]) -> list[float | None]:
         """
-        Return by how many s the producer was behind its target rate at the end of each window: the time of the windows
-        so far minus the time that their records take at the target rate.
+        Return a producer's lag behind its target rate in s at the end of each of its windows: the length of its windows
+        so far, less the time that their records take at the target rate.
 
         >>> windows = [{"producer": 0, "length_s": 1.0, "records": n} for n in (100, 50, 50)]
         >>> LoadTimes(target_records_per_s=100).behind_s(windows)
@@ -142,10 +142,10 @@ PLACED = ("topic", "partition", "leader", "replicas", "in_sync")
 
 def read_batches(path) -> dict[str, pd.DataFrame]:
     """
-    Read tables batches and placements, without context columns.
+    Read tables batches and placements, without context columns, from <stem>.batches.json.
 
-    The member `rows` may have each second of a partition on a broker only once; if nothing was counted, `left_out` says
-    why instead. Raise RawDataError for anything else, or if `replicas` are invalid.
+    Its member `rows` has at most one row per broker, partition and second; if no batches were counted, the member
+    `left_out` says why. Raise RawDataError if both are missing, or if `rows` or `replicas` are invalid.
     """
     content = read_json(path, dict, "counts of batches, as a JSON object")
     rows = content.get("rows", [])

@@ -67,7 +67,7 @@ WHOLE = r"-?\d{1,18}"
 
 
 def real_with(decimals: int) -> str:
-    """Return the pattern of a real number with this number of decimals."""
+    """Return the regular expression of a real number with this number of decimals."""
     return rf"(?:NaN|-?(?:Infinity|∞)|-?\d{{1,19}}[.,٫]\d{{{decimals}}})"
 
 

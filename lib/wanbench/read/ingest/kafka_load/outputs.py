@@ -26,7 +26,7 @@ METRIC = re.compile(
 
 class Output:
     """
-    What one run printed; a subclass names its `tool`, and reads its figures in `take`.
+    The output of one run of a tool; a subclass names the `tool`, and parses the tool's figures in `take`.
 
     `complaints` has the errors and warnings, `metrics` the rows of table metrics, and `has_figures` says whether a line
     of figures was found.
@@ -54,7 +54,7 @@ class Output:
             self.complaints.add(line)
 
     def take(self, line: Line) -> bool:
-        """Add a line's figures; return whether it has any."""
+        """Parse a line, and add its figures to this output; return whether the line is one of figures."""
         raise NotImplementedError
 
     def _set_summary(self, line: Line, row: dict) -> None:

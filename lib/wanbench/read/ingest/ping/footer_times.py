@@ -66,7 +66,7 @@ class Tally:
             self.max_ms = max(self.max_ms, float(times_ms.max()))
 
     def check(self, path, times: Times | None) -> None:
-        """Raise RawDataError if the footer's times do not match these within rounding."""
+        """Raise RawDataError if the footer's minimum, mean or maximum differs from this tally by more than rounding."""
         if times is None or not self.n:
             return
         allowed_ms = [_unit_ms(value) + 1.001 * times.unit_ms for value in (self.min_ms, self.max_ms)]

@@ -102,7 +102,7 @@ class Plain(NamedTuple):
 
 
 def find_plain(chunk: bytes, *, recognise: bool = True) -> Plain:
-    """Find the lines of a chunk, which `PADDING` follows, and, with `recognise`, the plain lines among them."""
+    """Find all lines of a chunk and, with `recognise`, parse the plain ones. The chunk must end with `PADDING`."""
     ends, size = np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("\n")) + 1, len(chunk) - len(PADDING)
     if not len(ends) or ends[-1] != size:
         ends = np.append(ends, size)
