@@ -188,9 +188,8 @@ def median_of(values, censored=(), *, level: float = 0.95, **about) -> Median:
     others = ()
     if n > 1 and (values > 0).all() and np.isfinite(values).all() and not open_end.any():
         half, middle = half_width(np.log(values), 0.95), np.log(values).mean()
-        others = (
-            Interval(f"{LOG_T}, 95 %, for the geometric mean", *map(float, np.exp([middle - half, middle + half]))),
-        )
+        ends = np.exp([middle - half, middle + half]).tolist()
+        others = (Interval(f"{LOG_T}, 95 %, for the geometric mean", *ends),)
     measured: dict = {"estimate": estimate, "low": low, "high": high, "n": n, "at_least": at_least, "level": level}
     method = f"median; interval from {MEDIAN}; with fewer than six episodes, from the smallest to the largest value"
     how: dict = {"basis": count(n, "episode"), "method": method, "assumption": ALIKE, "warnings": tuple(notes)}
