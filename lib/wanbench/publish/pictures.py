@@ -17,13 +17,12 @@ from dataclasses import replace
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import kaleido
 import plotly
 from choreographer.browsers.chromium import Chromium
 
-from wanbench.checks import refusal
+from wanbench.checks import LATER, refusal
 from wanbench.errors import ParameterError, WanbenchError
 from wanbench.figures import theme
 from wanbench.files import replace_file, replaced_folder
@@ -109,8 +108,7 @@ class Renderer:
 
     def __init__(self, kept: Path | None = None):
         self.kept, self._kaleido = kept, None
-        self._loop: Any = None
-        self._thread: Any = None  # a thread, as the browser sends messages between figures, too
+        self._loop = self._thread = LATER  # a thread, as the browser sends messages between figures, too
 
     def __enter__(self):
         return self

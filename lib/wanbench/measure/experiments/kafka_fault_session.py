@@ -57,9 +57,7 @@ class FaultSession(Session):
         self._incomplete: list[str] = []
         self._sampled: list[RawFile] = []
         self._logs: dict[int, Program] = {}
-        self._fault = LATER
-        self._health: Health = LATER
-        self._done_damage: dict | None = None
+        self._done_damage = self._fault = self._health = LATER
 
     def _measure(self) -> None:
         with ExitStack() as stack:

@@ -2,18 +2,18 @@
 
 import copy
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 
-from wanbench.checks import check_choice, check_flag, check_number
+from wanbench.checks import LATER, check_choice, check_flag, check_number
 from wanbench.errors import ClusterError, CommandError
 from wanbench.measure.labs.base import Host, Lab, Process
 from wanbench.measure.labs.programs import module_command
 
 from . import leadership
 from .access import ClientFiles, refuse_secrets
-from .java_commands import Jars, checked_flags, checked_heap, java_command
+from .java_commands import checked_flags, checked_heap, java_command
 
 # Names of functions in `wanbench.measure.kafka.programs.admin`, which runs on hosts only.
 VERBS = ("cluster", "topics", "create_topic", "delete_topic", "elect", "lead", "settings", "log_ends", "delete_records")
@@ -120,9 +120,7 @@ class BaseCluster:
     """
 
     lab: Lab
-    _open_jars: Callable[[], Jars]
-    _open_clients: Callable[[], ClientFiles]
-    _running_host: Callable[[], Host]
+    _open_jars = _open_clients = _running_host = LATER
     name: str | None = None
     """The cluster's name in `host.clusters`; None if it is `host.cluster`, the lab's only one."""
 

@@ -98,9 +98,7 @@ class Cluster(BaseCluster):
         self._regions, self.name = (brokers, controllers, first_host), name
         self._place()
         self.started_in_s: float | None = None
-        self._jars: Jars = LATER
-        self._clients: ClientFiles = LATER
-        self._nodes: dict[int, Node] = {}
+        self._jars, self._clients, self._nodes = LATER, LATER, {}
         self._own, self._version = (self.settings, self.security), None
 
     def __enter__(self):

@@ -120,9 +120,7 @@ class ExternalCluster(BaseCluster):
         secrets_by = "password_from, authority_file, certificate_file and key_file"
         self.settings = checked_settings(refuse_secrets(settings or {}, secrets_by), CLIENT_OWNED)
         self.brokers: tuple[Broker, ...] = ()
-        self._jars: Jars = LATER
-        self._clients: ClientFiles = LATER
-        self._description, self._checked_s = {}, 0.0
+        self._jars, self._clients, self._description, self._checked_s = LATER, LATER, {}, 0.0
 
     def __enter__(self):
         if self._clients is not None:

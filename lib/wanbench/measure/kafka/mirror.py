@@ -83,8 +83,7 @@ class Mirrored:
         self.lab, self.settings = lab, checked_settings(mirror_settings or {})
         self.source = _Source(lab, source, name="mirrored-source", first_host=first_host, **options)
         self.target = Cluster(lab, target, name="mirrored-target", first_host=first_host, **options)
-        self.source.target, self._stack = self.target, ExitStack()
-        self.mirror: MirrorMaker = LATER
+        self.source.target, self.mirror, self._stack = self.target, LATER, ExitStack()
 
     def __enter__(self):
         with ExitStack() as stack:

@@ -15,6 +15,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from wanbench.checks import LATER
 from wanbench.errors import CommandError, LabError, ParameterError
 
 from .base import Completed, Process
@@ -36,19 +37,13 @@ class PolledProcess(Process):
     """
 
     longest_pause_s = 0.02
-    ask_to_end: Callable[[], None]
-    kill: Callable[[], Completed]
-    _has_ended: Callable[[float], bool]
-    _complete: Callable[[], Completed]
-    _read_at: Callable[[int], bytes]
-    _so_far: Callable[[], Completed]
+    ask_to_end = kill = _has_ended = _complete = _read_at = _so_far = LATER
 
     def __init__(self, command: Sequence[str]):
         if isinstance(command, str) or not command or not all(isinstance(word, str) for word in command):
             raise ParameterError(f"command is {command!r}; allowed: a list of arguments, the program first.")
         self.command = tuple(command)
-        self._lock = threading.Lock()
-        self._completed: Completed | None = None
+        self._lock, self._completed = threading.Lock(), LATER
 
     def printed(self, start: int = 0) -> bytes:
         return read_all(self._read_at, start)

@@ -21,8 +21,8 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
+from wanbench.checks import LATER
 from wanbench.errors import LabError
 
 from . import namespaces
@@ -42,8 +42,7 @@ class Supervisor:
     """The methods that answer a lab's requests; the parameters of a method are the members of the request."""
 
     def __init__(self):
-        self.relay: Any = None
-        self.folder: str | None = None
+        self.relay = self.folder = LATER
         self._namespaces = []
 
     def hello(self):

@@ -10,7 +10,8 @@ import random
 import struct
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+
+from wanbench.checks import LATER
 
 from . import CODEL_INTERVAL_MS, DEVICE_MTU_BYTES, JITTER_CORRELATION_S
 from .mtu import too_big
@@ -142,18 +143,15 @@ class Link:
         self.target, self.is_cut, self._answer = target, False, answer
         self.writes, self.late_sum_s, self.late_max_s = 0, 0.0, 0.0
         # A random generator takes much memory, and most links of a lab need none.
-        self._seed = seed
-        self._random: Any = None
+        self._seed, self._random = seed, LATER
         self._bottleneck = self._own_bottleneck = Bottleneck()
         self._last_due = self._jitter = 0.0
         self._jitter_at = -math.inf
         self._loss = self._burst_ends = math.nan
         # A queue from which packets leave one by one, where their leaving cannot be decided when they arrive.
-        self._queue: Any = None
+        self._queue = LATER
         self._queued_packets = self._queued_bytes = self.packets_marked = 0
-        self._sending: Any = None
-        self._codel: CoDel | None = None
-        self._steps: Iterator | None = None
+        self._sending, self._codel, self._steps = LATER, LATER, LATER
         self.set(0.0, now=0.0)
 
     def set(self, delay_ms: float, *, schedule: Sequence[dict] = (), repeat_s=None, now: float, **settings) -> list:

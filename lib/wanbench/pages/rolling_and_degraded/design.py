@@ -38,9 +38,7 @@ class DetectionSession(ConcurrentSession):
         self.nodes: list[int] = []
         self.detector = Detector(self.settings.detector)
         self._topic = self._unique("detection")
-        self._made = False
-        self._probe: Program = LATER
-        self._began_at_s: float = LATER
+        self._made, self._probe, self._began_at_s = False, LATER, LATER
         self._original: leadership.Order = {}
         self._demoted: set[int] = set()
         self._cluster = cluster_of(self.host)

@@ -14,10 +14,10 @@ import re
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
+from wanbench.checks import LATER
 from wanbench.errors import RawDataError
 
 from .json_values import Members, are_counts, fits, is_count, is_text, is_time, is_us, text
@@ -144,8 +144,7 @@ def _is_error(line) -> bool:
 def _read_producer(program: Program, partitions: int, rows: dict[str, list]) -> None:
     """Add one producer's rows of fault_records and fault_errors."""
     origin_ns, lines = program.events("fault producer")
-    start_ns: Any = None
-    interval_ns: Any = None
+    start_ns = interval_ns = LATER
     due, happened = 0, {what: {} for what in _EVENTS}
     for number, line in lines:
         if isinstance(line, dict):

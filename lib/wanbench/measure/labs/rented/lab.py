@@ -173,10 +173,7 @@ class RentedLab(Tenancy):
         self.is_charged, self.instances, self.alongside = True, {}, []
         self.number_from(0)
         self._settle_s, self._connect, self.client = settle_s, connect or SshHost, client or self.client_class()
-        self.sites: list = LATER
-        self._lease: Lease = LATER
-        self.order: Order = LATER
-        self._meter: Meter = LATER
+        self.sites = self._lease = self.order = self._meter = LATER
         self._leaving = Event()
 
     @abstractmethod

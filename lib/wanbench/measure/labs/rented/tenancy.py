@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import typing
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
@@ -25,9 +24,6 @@ from wanbench.runs.journal import now_utc
 from .hosts import Paths
 from .resources import everywhere, uninterrupted
 
-if typing.TYPE_CHECKING:
-    from .lab import RentedLab
-
 
 class Tenancy(Lab):
     """
@@ -46,14 +42,11 @@ class Tenancy(Lab):
         On entry, if hosts cannot be launched. On exit, if resources remain; the message lists them.
     """
 
-    _ssh: SshLab = LATER
-    _estimate: Estimate = LATER
-    _folder: Path | None = None
-    _if_killed: RawFile | None = None
+    _ssh = _estimate = _folder = _if_killed = LATER
     _campaign = "by-hand"
     _spent_before_usd = 0.0
 
-    def __init__(self, parts: Sequence[RentedLab], kind: str, settings: Mapping, budget_usd: float | None, yes: bool):
+    def __init__(self, parts: Sequence, kind: str, settings: Mapping, budget_usd: float | None, yes: bool):
         self.parts, self.kind, self.settings = list(parts), kind, settings
         self.title = " and ".join(dict.fromkeys(part.title for part in parts))
         if len(ways := {part.path_names for part in parts}) > 1:
