@@ -282,11 +282,8 @@ class _Session:
                 ends = lab.host(test.from_region), lab.host(test.to_region)
                 files += experiment.run(*ends, self.writer.folder, f"{test.id}.{attempt}")
         except BaseException as error:
-            self.news.put(
-                _Outcome(
-                    test, attempt, files + list(getattr(error, "files", [])), getattr(experiment, "name", None), error
-                )
-            )
+            files += getattr(error, "files", [])
+            self.news.put(_Outcome(test, attempt, files, getattr(experiment, "name", None), error))
         else:
             self.news.put(_Outcome(test, attempt, files))
 
