@@ -32,7 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     command could not run, 3 if `compare --strict` left something undecided; 130 after Ctrl-C, 143 after SIGTERM, 129
     after SIGHUP (the terminal was closed).
     """
-    sys.modules.setdefault("rfc3987_syntax", None)  # jsonschema would build its unused grammar for seconds
+    # jsonschema would build its unused grammar for seconds
+    sys.modules.setdefault("rfc3987_syntax", None)  # pyright: ignore[reportArgumentType]  # None forbids the import
     arguments = parser().parse_args(argv)
     terminated = []
 

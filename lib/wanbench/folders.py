@@ -81,8 +81,9 @@ def kafka_jars(version: str | None = None) -> Path:
     Neither folder need exist.
     """
     own = root() / (os.environ.get(KAFKA_VARIABLE) or Path(".kafka", "jars"))
-    of_version = version is None or (own / f"kafka_2.13-{version}.jar").is_file()
-    return own if of_version else root() / ".kafka" / version / "jars"
+    if version is None or (own / f"kafka_2.13-{version}.jar").is_file():
+        return own
+    return root() / ".kafka" / version / "jars"
 
 
 def shared_folder() -> Path:

@@ -93,7 +93,7 @@ def run_in_bucket(jobs: Sequence[BatchJob], *how) -> list[State]:
         raise ParameterError("--to with a notebook that measures here; allowed: notebooks that analyse.")
     with _temporary() as folder:
         copy = folder / jobs[0].folder.name
-        return run_batch([FarJob(**vars(job) | {"folder": copy}) for job in jobs], *how, kind=FarDriver)
+        return run_batch([FarJob(**{**vars(job), "folder": copy}) for job in jobs], *how, kind=FarDriver)
 
 
 def run_far(job: BatchJob, environment: Mapping[str, str]) -> State:

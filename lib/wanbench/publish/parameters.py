@@ -28,7 +28,7 @@ from wanbench.plain_yaml import parse_yaml, read_yaml
 from .notebooks import did_you_mean, read_notebook, tags
 
 SCALARS = (str, int, float, bool, NoneType)
-ANNOTATIONS = {one.__name__: one for one in (str, int, float, bool, list, dict)}
+ANNOTATIONS: dict = {one.__name__: one for one in (str, int, float, bool, list, dict)}
 ANNOTATIONS["Literal"] = Literal
 # Syntax that an annotation may contain: none of it runs code.
 PLAIN = (ast.Name, ast.Load, ast.Constant, ast.Subscript, ast.Tuple, ast.BinOp, ast.BitOr, ast.UnaryOp, ast.USub)
@@ -342,4 +342,4 @@ def _each_path(name: str, value: object, change: Callable[[str, str], str]) -> o
     if isinstance(value, list | tuple):
         return [_each_path(name, one, change) for one in value]
     is_path = (name in FILES or name.endswith(ENDING)) and isinstance(value, str) and value
-    return change(name, value) if is_path else value
+    return change(name, str(value)) if is_path else value

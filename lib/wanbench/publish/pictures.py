@@ -119,7 +119,7 @@ class Renderer:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
             self._loop.close()
-            self._loop = None
+            self._loop = LATER
 
     def write(self, figure: Figure, folder: Path, page: str, source: Source) -> list[Path]:
         """
@@ -292,7 +292,7 @@ def export(figure: Figure, source: Source, size: str, ending: str, path: Path) -
 def put_library(path: Path) -> Path:
     """Write the script `LIBRARY` next to a file that has a snippet, and return its path."""
     library = path.with_name(LIBRARY)
-    replace_file(library, (Path(plotly.__file__).parent / "package_data" / LIBRARY).read_bytes())
+    replace_file(library, (Path(str(plotly.__file__)).parent / "package_data" / LIBRARY).read_bytes())
     return library
 
 

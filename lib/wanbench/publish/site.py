@@ -238,7 +238,7 @@ class Site:
         """Write what every page loads: style, script, and the library that draws figures."""
         own = (one for one in (files("wanbench.publish") / "assets").iterdir() if one.is_file())
         wanted = {one.name: one.read_bytes() for one in own}
-        wanted["plotly.min.js"] = (Path(plotly.__file__).parent / "package_data/plotly.min.js").read_bytes()
+        wanted["plotly.min.js"] = (Path(str(plotly.__file__)).parent / "package_data/plotly.min.js").read_bytes()
         for name, content in wanted.items():
             path = self.folder / "assets" / name
             if not path.is_file() or path.read_bytes() != content:
@@ -295,7 +295,7 @@ def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, ag
     true, a page is kept if none of its sources has changed. Raise ParameterError, before anything runs, if a parameter
     of any job is unknown or its value has the wrong type.
     """
-    stream = stream or sys.stderr
+    said = stream or sys.stderr
     for job in jobs:
         check_notebook(job.notebook, job.given, job.source)
     with ExitStack() as stack:
@@ -305,7 +305,7 @@ def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, ag
             if not again and record.outcome == "published" and record.made_from == _made_from(job, site):
                 print(f"{job.notebook.stem}: the page is up to date", file=stream, flush=True)
                 continue
-            reason = publish_page(job, site, renderer, stream)
+            reason = publish_page(job, site, renderer, said)
             if reason:
                 reason += f" Nothing was measured. {job.replay_reason}" if job.replay_reason else ""
                 site.record_failed(job.notebook.stem, reason)

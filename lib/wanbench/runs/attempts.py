@@ -93,7 +93,7 @@ def attempts_of(folder: Path, events: tuple[dict, ...]) -> Iterator[Attempt]:
             reason=end["reason"] if failed else None,
             started_at_utc=start["at_utc"],
             ended_at_utc=end.get("at_utc"),
-            last_sign_at_utc=last_sign.get(key, start["at_utc"]),
+            last_sign_at_utc=last_sign.get(key) or start["at_utc"],
             files=files_of(folder, end) if end else (),
         )
 

@@ -181,7 +181,8 @@ class _Session:
         because = "because of the machine" if self.done else "and none was done"
         error = LabError(
             f"{len(blamed)} of {len(self.plan.tests)} tests failed {because}, the last one for this reason: "
-            f"{' '.join(blamed[-1].reason.split()).rstrip('.')}. The run stays open: remove the cause and start again."
+            f"{' '.join(str(blamed[-1].reason).split()).rstrip('.')}. The run stays open: remove the cause and start "
+            "again."
         )
         self.writer.record({"event": "interrupted", "reason": _reason(error)})
         raise error

@@ -54,12 +54,15 @@ class Experiment(Protocol):
         Raise ExperimentError, with the raw files so far, on failure. After any LabError the test counts as failed and
         is tried again; any other exception ends the campaign. Nothing that the experiment started may keep running.
         """
+        ...
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """Return the expected duration in s, from a round-trip time in ms and, if known, a throughput in bit/s."""
+        ...
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:
         """Return the expected bytes on links between regions; None if they depend on a throughput that is not given."""
+        ...
 
 
 @runtime_checkable
@@ -75,6 +78,7 @@ class ConcurrentExperiment(Experiment, Protocol):
         Raise ExperimentError if the measurement cannot start or fails, but never replace an exception raised in the
         block.
         """
+        ...
 
 
 @runtime_checkable
@@ -101,6 +105,7 @@ class Load(Experiment, Protocol):
 
         `when_sending` is called once, as soon as all producers send; `run` accepts it too.
         """
+        ...
 
 
 class ClientLoad:
@@ -125,7 +130,7 @@ class ClientLoad:
         cluster = cluster_of(*producers, *consumers)
         return self.session(cluster, producers, consumers, folder, stem, when_sending).run()
 
-    def session(self, *where) -> Any:
+    def session(self, *where, **more) -> Any:
         """Return the session that runs this load. The arguments are passed on to `ClientSession`."""
         raise NotImplementedError
 

@@ -200,7 +200,7 @@ class FaultSession(Session):
                 since = None
                 self._times.pop("healthy_at_s", None)
                 return False
-            since = since or max(in_sync, group, healed_s)
+            since = since or float(max(in_sync, group, healed_s))
             back = self._health.led_as_preferred_since(healed_s)
             if back is not None:
                 self._times.setdefault("leaders_back_at_s", back)
@@ -252,7 +252,7 @@ class FaultSession(Session):
                     self._cluster.start(placement.node_id, wait=False)
 
     def _placements(self) -> list:
-        return self._cluster.placements if isinstance(self._cluster, Cluster) else []
+        return list(self._cluster.placements) if isinstance(self._cluster, Cluster) else []
 
     def _unhealthy(self) -> str:
         try:

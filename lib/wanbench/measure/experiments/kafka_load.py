@@ -169,7 +169,7 @@ class KafkaLoad(ClientLoad):
         """Warm-up records of each producer, which its tool reports separately."""
         if self.records is not None:
             return self.warmup_records
-        return 0 if self.is_stopped else ceil(self.warmup_s * self.target_records_per_s)
+        return 0 if self.is_stopped else ceil(self.warmup_s * (self.target_records_per_s or 0))
 
     @property
     def records_to_send(self) -> int:
@@ -178,7 +178,7 @@ class KafkaLoad(ClientLoad):
             return self.records + self.warmup_records
         if self.is_stopped:
             return int(self.most_bytes / self.producers / self.record_bytes)
-        return ceil(self.duration_s * self.target_records_per_s) + self.records_to_warm
+        return ceil((self.duration_s or 0) * (self.target_records_per_s or 0)) + self.records_to_warm
 
     def records_of_topic(self, topic: int) -> int:
         """Return the number of records that a topic gets if all are sent."""
@@ -229,7 +229,7 @@ class KafkaLoad(ClientLoad):
         """
         if not self.is_stopped:
             return float(self._sent_bytes())
-        sent = rate_bps and rate_bps / 8 * (self.duration_s + self.warmup_s)
+        sent = rate_bps and rate_bps / 8 * ((self.duration_s or 0) + self.warmup_s)
         return sent and min(sent, float(self.most_bytes))
 
     def _sent_bytes(self):

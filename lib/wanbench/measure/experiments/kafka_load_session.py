@@ -216,9 +216,7 @@ def _has_figures(tool: Tool) -> bool:
     return WINDOW in tool.so_far().stdout
 
 
-def counted_period(
-    load, producers: Sequence[Tool], stopped: Sequence[Tool], stopped_at_s: float | None
-) -> dict[str, float | None]:
+def counted_period(load, producers: Sequence[Tool], stopped: Sequence[Tool], stopped_at_s) -> dict[str, float | None]:
     """
     Return the period, in Unix s, in which all producers were sending after their warm-up; unknown values are None.
 

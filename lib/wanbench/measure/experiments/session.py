@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from wanbench.errors import CommandError, LabError
 from wanbench.measure.labs.base import Completed, Host, Process
@@ -39,7 +40,7 @@ class Program:
     host: Host
     process: Process
     started_at_s: float = field(default_factory=time.time)
-    done: Completed | None = None
+    done: Any = None
     ended_at_s: float | None = None
     origin_ns: int = 0
     _position: int = 0
@@ -52,9 +53,9 @@ class Program:
         Return output lines since the last call, parsed from JSON; raise ExperimentError if the program has failed.
         """
         if self.done is None and not self.process.is_running():
-            done = self._has_ended(self.process.wait(0))
-            if done.returncode:
-                raise ExperimentError(ended_with(str(self), done))
+            self._has_ended(self.process.wait(0))
+            if self.done.returncode:
+                raise ExperimentError(ended_with(str(self), self.done))
         printed = self.process.printed(self._position) if self.done is None else self.done.stdout[self._position :]
         end = printed.rfind(b"\n") + 1
         lines = [json.loads(line) for line in printed[:end].splitlines()]
@@ -71,11 +72,11 @@ class Program:
     def wait(self, timeout_s: float) -> None:
         """Wait for the program's end; raise ExperimentError on timeout or failure."""
         try:
-            done = self._has_ended(self.process.wait(timeout_s))
+            self._has_ended(self.process.wait(timeout_s))
         except CommandError as error:
             raise ExperimentError(f"{self} did not end within {timeout_s:g} s") from error
-        if done.returncode:
-            raise ExperimentError(ended_with(str(self), done))
+        if self.done.returncode:
+            raise ExperimentError(ended_with(str(self), self.done))
 
     def stop(self) -> None:
         """Stop the program if it still runs."""
@@ -89,9 +90,8 @@ class Program:
         killed = self.done is not None and self.done.returncode < 0
         return about | {"started_at_s": round(self.started_at_s, 6), "ended_at_s": ended_at_s, "killed": killed}
 
-    def _has_ended(self, done: Completed) -> Completed:
+    def _has_ended(self, done: Completed) -> None:
         self.done, self.ended_at_s = done, time.time()
-        return done
 
 
 def client_command(host: Host, program, **options: object) -> list[str]:
@@ -151,7 +151,7 @@ class Session:
     def _measure(self) -> None:
         raise NotImplementedError
 
-    def _programs(self) -> Iterable[Program]:
+    def _programs(self) -> Iterable:
         """Return the programs started so far."""
         return ()
 
@@ -228,7 +228,7 @@ class Session:
 
         With a `role`, a second version of the output is kept under that name, without the stderr.
         """
-        done, name = program.done or program.process.stop(), f"{role or program.role}-{program.number}"
+        done, name = program.done, f"{role or program.role}-{program.number}"
         file = self._keep_packed(f"{name}.jsonl.gz", content(done.stdout), **about(done))
         if done.stderr and not role:
             self._write(f"{name}.stderr.txt", done.stderr[-100_000:], **about(done))

@@ -241,7 +241,7 @@ class ClientFiles:
     clients, without secrets.
     """
 
-    def __init__(self, bootstrap: str, access: Access, settings: Mapping[str, object] | None = None):
+    def __init__(self, bootstrap: str, access: Access, settings: Mapping | None = None):
         self.bootstrap, self.access, self.settings = bootstrap, access, dict(settings or {})
         self._paths: dict = {}
         self._hosts: dict[str, Host] = {}

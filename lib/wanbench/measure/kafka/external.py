@@ -108,14 +108,14 @@ class ExternalCluster(BaseCluster):
             raise ParameterError("certificate_file and key_file must be given together; key_password_from needs both.")
         self.lab, self.name = lab, name
         self.bootstrap = checked_addresses(value_or_variable("bootstrap", bootstrap, bootstrap_from))
-        key_password = key_password_from and from_environment("key_password_from", key_password_from)
+        key_password = from_environment("key_password_from", key_password_from) if key_password_from else None
         self._access = Access(
             protocol,
             mechanism,
             value_or_variable("user", user, user_from),
-            password_from and from_environment("password_from", password_from),
+            from_environment("password_from", password_from) if password_from else None,
             None if authority_file is None else authority(authority_file),
-            None if certificate_file is None else identity(certificate_file, key_file, key_password),
+            identity(certificate_file, key_file, key_password) if certificate_file and key_file else None,
         )
         secrets_by = "password_from, authority_file, certificate_file and key_file"
         self.settings = checked_settings(refuse_secrets(settings or {}, secrets_by), CLIENT_OWNED)

@@ -66,7 +66,7 @@ class KafkaLab(Lab):
         if isinstance(security := options.get("security"), Security):
             self.cluster_settings["security"] = security.describe()
         self.cluster = Cluster(lab, brokers=brokers, **options) if brokers else None
-        self.external = external_clusters(lab, external or {})
+        self.external: dict = external_clusters(lab, external or {})
         if self.external:
             self.cluster_settings["external"] = self._external_descriptions()
         if mirrored is not None:

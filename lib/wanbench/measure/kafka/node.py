@@ -280,7 +280,7 @@ def keep(nodes: Sequence[Node], folder: Path, stem: str) -> list[RawFile]:
         done = node.printed()
         for name, content in (("txt", done.stdout), ("stderr.txt", done.stderr)) if done else ():
             if content:
-                write(f"{base}.{name}", content, node, done.returncode if node.death() else None)
+                write(f"{base}.{name}", content, node, done.returncode if done and node.death() else None)
         settings = {
             "given": without_secrets(node.settings),
             "effective": without_secrets(effective_settings(node.log())) if node.starts else {},

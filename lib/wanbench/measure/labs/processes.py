@@ -201,7 +201,7 @@ def read_all(read: Callable[[int], bytes], start: int = 0, most: float = math.in
     return b"".join(parts)
 
 
-def result_of(process: Process, timeout_s: float, ok: Sequence[int] | None) -> Completed:
+def result_of(process: PolledProcess, timeout_s: float, ok: Sequence[int] | None) -> Completed:
     """Wait for a command to end and return its result; kill it on timeout. See `Host.run`."""
     try:
         completed = process.wait(timeout_s)

@@ -136,7 +136,7 @@ class Link:
     region's device; `seed` is the seed of loss and jitter; `answer` sends a packet to the source region.
     """
 
-    def __init__(self, target: int, seed: int | str = 0, answer: Callable[[bytes], None] | None = None):
+    def __init__(self, target: int, seed: int | str = 0, answer: Callable[[bytes], None] = LATER):
         for what in COUNTED:
             for unit in UNITS:
                 setattr(self, f"{unit}_{what}", 0)
@@ -151,7 +151,7 @@ class Link:
         # A queue from which packets leave one by one, where their leaving cannot be decided when they arrive.
         self._queue = LATER
         self._queued_packets = self._queued_bytes = self.packets_marked = 0
-        self._sending, self._codel, self._steps = LATER, LATER, LATER
+        self._sending = self._codel = self._steps = self._step = self._until_loss = LATER
         self.set(0.0, now=0.0)
 
     def set(self, delay_ms: float, *, schedule: Sequence[dict] = (), repeat_s=None, now: float, **settings) -> list:

@@ -119,13 +119,13 @@ def select_pairs(
     return selected
 
 
-def expected_rtts(pairs: Sequence[Pair], rtt_ms: Mapping[Pair, float]) -> dict[Pair, float]:
+def expected_rtts(pairs: Sequence[Pair], rtt_ms: Mapping) -> dict[Pair, float]:
     """
     Return the expected RTT of each pair in ms; a pair that is not in `rtt_ms` gets the value of the other direction.
     """
     expected = {}
     for p in pairs:
-        value = rtt_ms.get(p, rtt_ms.get(p[::-1]))
+        value = rtt_ms.get(p, rtt_ms.get((p[1], p[0])))
         if value is None or not 0 <= value < float("inf"):
             raise ParameterError(f"rtt_ms of {p[0]}->{p[1]} is {value!r}; it must be a number of at least 0.")
         expected[p] = float(value)

@@ -68,7 +68,7 @@ class _Row:
     comparison: str
     place: str
 
-    def quantity(self, units: pint.UnitRegistry) -> pint.Quantity:
+    def quantity(self, units: pint.UnitRegistry):
         try:
             return units.Quantity(self.claim.number, self.claim.unit)
         except (pint.PintError, ValueError, TypeError, AttributeError) as error:
@@ -138,8 +138,9 @@ def _formula(text: str, quantities: Mapping, place: str):
 
 
 def _mapping(value: object, place: str, allowed) -> dict:
-    if not isinstance(value, dict) or (strange := [key for key in value if key not in allowed]):
-        given = value if not isinstance(value, dict) else strange[0]
+    strange = [key for key in value if key not in allowed] if isinstance(value, dict) else [value]
+    if not isinstance(value, dict) or strange:
+        given = strange[0]
         hint = "" if re.fullmatch("[A-Za-z]*", str(given)) else " Within braces, quote a value that has commas."
         wrong = "it is missing" if given is None else f"{given!r} is not allowed"
         raise ParameterError(f"{place}: {wrong}; allowed are the keys {', '.join(allowed)}.{hint}")

@@ -123,7 +123,7 @@ class Changes(RowsResult):
             part, style = rows.iloc[at], {"size": 8, "color": shade}
             names = [theme.plain(f"{row.quantity}, {row.key}: {text(row)}") for row in part.itertuples()]
             ends = (part.ratio, part.low, part.high)
-            primitives.interval_points(figure, at, *ends, marker=style, text=names, name=verdict)
+            primitives.interval_points(figure, at.tolist(), *ends, marker=style, text=names, name=verdict)
         primitives.label_rows(figure, [theme.plain(f"{row.quantity}, {row.key}") for row in rows.itertuples()])
         primitives.reference_line(figure, x=1)
         ends = rows[["ratio", "low", "high"]].clip(0.1, 10)  # intervals may be far wider
@@ -261,10 +261,10 @@ def _over_keys(keys: pd.DataFrame, shift: np.ndarray) -> tuple[float, float, str
     names = {name: k for k, name in enumerate(sorted({*keys["first"], *keys.second}))}
     if len(names) < MIN_KEYS:
         return nan, nan, f"fewer than {MIN_KEYS} regions or settings"
-    ends = [keys[end].map(names).to_numpy() for end in ("first", "second")]
-    half = dyadic.ratio(shift, np.ones(len(shift)), *ends, len(names), 0.95)[1]
+    first, second = (keys[end].map(names).to_numpy() for end in ("first", "second"))
+    half = dyadic.ratio(shift, np.ones(len(shift)), first, second, len(names), 0.95)[1]
     pairs = f"{count(len(shift), 'pair')} of {count(len(names), 'region')}"
-    basis = count(len(names), "setting") if (ends[0] == ends[1]).all() else pairs
+    basis = count(len(names), "setting") if (first == second).all() else pairs
     return half / t_quantile(0.95, len(names) - 1), len(names) - 1, basis
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import product
 from math import hypot, inf, isfinite, nan
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -131,7 +132,7 @@ def estimate(
     if any(smallest != largest for smallest, largest in ends) and not lacking:
         low = value - hypot(*(value - min(pair) for pair in ends))
         high = value + hypot(*(max(pair) - value for pair in ends))
-    fewest = min(measured, key=lambda one: one.n, default=None)
+    fewest = min(measured, key=lambda one: one.n or 0, default=None)
     n, level, basis = len(inputs), 0.95, f"{len(inputs)} inputs, none measured"
     if fewest:
         n, level, basis = fewest.n, fewest.level, fewest.basis
@@ -155,7 +156,8 @@ def extremes(function: Callable[[dict], float], inputs: Mapping[str, Input]) -> 
 
 S_PER_H = 3600
 H_PER_YEAR = 8760
-H_PER_MONTH = 730.0  # A twelfth of a year, by which clouds convert a price per month.
+NOTHING, H_PER_MONTH = cast("Any", 0), cast("Any", 730.0)  # `Deployment` makes inputs of them.
+# H_PER_MONTH: A twelfth of a year, by which clouds convert a price per month.
 GB = 1e9  # Bytes per GB, as prices count them.
 FIXED, VARIABLE, TOTAL = "fixed", "variable", "total"
 PARTS = (FIXED, VARIABLE, TOTAL)
@@ -199,18 +201,18 @@ class Deployment:
     instance_usd_per_hour: Input
     messages_per_s: Input
     message_bytes: Input
-    region_bytes_per_message: Input = 0
-    region_usd_per_gb: Input = 0
-    disks: Input = 0
-    disk_gb: Input = 0
-    disk_usd_per_gb_month: Input = 0
+    region_bytes_per_message: Input = NOTHING
+    region_usd_per_gb: Input = NOTHING
+    disks: Input = NOTHING
+    disk_gb: Input = NOTHING
+    disk_usd_per_gb_month: Input = NOTHING
     hours_per_month: Input = H_PER_MONTH
 
     def __post_init__(self):
         for name, unit in UNITS.items():
             made = as_input(name, getattr(self, name), unit, positive=name in DIVISORS)
             object.__setattr__(self, name, made)
-        levels = {one.level for one in self.inputs.values() if one.kind == MEASURED}
+        levels = {one.level for one in self.inputs.values() if one.kind == MEASURED and one.level}
         if len(levels) > 1:
             given = ", ".join(f"{level:g}" for level in sorted(levels))
             raise ParameterError(f"measured inputs have intervals at the levels {given}; allowed: one level.")
@@ -301,7 +303,7 @@ class ClusterCost(Result):
         )
 
     def formatted_table(self) -> pd.DataFrame:
-        rows = []
+        rows, total = [], self.by[TOTAL, PER[0]]
         for per in PER:
             total = self.by[TOTAL, per]
             ends = (total.formatted_interval, total.formatted_other(total.others[0]))

@@ -191,7 +191,7 @@ def used_limits(rows: pd.DataFrame) -> pd.Series:
 
 def _finding(row, page: str) -> Finding:
     judged = row.n_links - row.n_unknown
-    name = NAMES.get(row.quantity, row.quantity)
+    name = NAMES.get(row.quantity) or row.quantity
     are = "is" if judged == 1 else "are"
     sentence = f"{name[0].upper()}{name[1:]}: {row.n_within:,} of {count(judged, 'link')} {are} within the limit"
     if whole_run := row.quantity in OF_A_RUN:

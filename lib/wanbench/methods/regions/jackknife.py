@@ -123,7 +123,7 @@ def reml(sums: Sums, random: int | None = None) -> Components:
     for form, (a, b) in zip(forms, basis, strict=True):
         form[a, b] = form[b, a] = 1.0
     residual = sums.square - sums.total_cross @ np.linalg.solve(sums.total_outer, sums.total_cross)
-    residual = residual / max(sums.n_pairs - k, 1)
+    residual = float(residual / max(sums.n_pairs - k, 1))
     if not residual > SMALLEST**2:
         return Components(1.0, np.zeros((k, k)))
     smallest = SMALLEST * residual

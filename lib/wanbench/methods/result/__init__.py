@@ -137,7 +137,8 @@ def text_table(frame: pd.DataFrame) -> pd.DataFrame:
     def text(value) -> str:
         if pd.isna(value):
             return ""
-        return number(value) if isinstance(value, Real) and not isinstance(value, bool) else str(value)
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        return number(value) if is_number else str(value)
 
     return frame.map(text)
 

@@ -191,9 +191,10 @@ def median_of(values, censored=(), *, level: float = 0.95, **about) -> Median:
         ends = np.exp([middle - half, middle + half]).tolist()
         others = (Interval(f"{LOG_T}, 95 %, for the geometric mean", *ends),)
     measured: dict = {"estimate": estimate, "low": low, "high": high, "n": n, "at_least": at_least, "level": level}
+    measured["warnings"] = tuple(notes)
     method = f"median; interval from {MEDIAN}; with fewer than six episodes, from the smallest to the largest value"
-    how: dict = {"basis": count(n, "episode"), "method": method, "assumption": ALIKE, "warnings": tuple(notes)}
-    return Median(**measured, **how, others=others, **{"unit": "s"} | about)
+    how: dict = {"unit": "s", "basis": count(n, "episode"), "method": method, "assumption": ALIKE}
+    return Median(**measured, **how | about, others=others)
 
 
 def upper_bound(n: int, level: float = 0.95) -> float:

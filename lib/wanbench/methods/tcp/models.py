@@ -278,10 +278,10 @@ def _tcp(name: str, formula: str, symbols: str, bps) -> ThroughputModel:
     symbols: The formula's parameters, a letter each.
     bps: Function of the parameters by symbol and the RTTs in ms; returns bit/s.
     """
-    symbols = [*symbols, "C"]
+    letters = [*symbols, "C"]
 
     def curve(values, paths):
-        by_symbol = {symbol: np.exp(values[:, [k]]) for k, symbol in enumerate(symbols)}
+        by_symbol = {symbol: np.exp(values[:, [k]]) for k, symbol in enumerate(letters)}
         return np.log(np.minimum(by_symbol["C"], bps(by_symbol, paths.rtt_ms)))
 
     def bounds(paths, y):
@@ -292,9 +292,10 @@ def _tcp(name: str, formula: str, symbols: str, bps) -> ThroughputModel:
             "C": (y.min(), y.max() + 2),
             "p": (np.log(MIN_LOSS), np.log(MAX_LOSS)),
         }
-        return tuple(np.array(end) for end in zip(*(ends[symbol] for symbol in symbols), strict=True))
+        low, high = zip(*(ends[symbol] for symbol in letters), strict=True)
+        return np.array(low), np.array(high)
 
-    return ThroughputModel(name, formula, tuple((symbol, UNITS[symbol]) for symbol in symbols), curve, bounds)
+    return ThroughputModel(name, formula, tuple((symbol, UNITS[symbol]) for symbol in letters), curve, bounds)
 
 
 def _line(name: str, formula: str, unit: str, x) -> ThroughputModel:

@@ -228,7 +228,7 @@ def window_of(
         _estimate(name, values[name], ends[name], sample, places, level, warnings + more[name]) for name in NAMES
     ]
     estimates[0] = replace(estimates[0], assumption=estimates[0].assumption + assumption)
-    return WindowFit(*estimates, frame)
+    return WindowFit(estimates[0], estimates[1], estimates[2], frame)
 
 
 def _few_beyond(sides: dict[str, tuple[int, int]], n_places: int) -> tuple[str, ...]:

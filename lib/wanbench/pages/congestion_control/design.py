@@ -103,7 +103,7 @@ def transfers(
                     setting = f"{algorithm}, {rtt_ms:g} ms, {link.loss:.3g} lost, queue {link.queue_bytes:,} bytes"
                     experiments = (Iperf3(**about, congestion_control=algorithm),)
                     name = test_id(next(number), *pair)
-                    tests.append(Test(name, len(rounds) + 1, *pair, rtt_ms, setting, block, experiments))
+                    tests.append(Test(name, len(rounds) + 1, pair[0], pair[1], rtt_ms, setting, block, experiments))
                 rounds.append(tuple(tests))
     rate_bps = max(link.rate_bps or 0 for link in links.values()) or None
     return Plan(tuple(rounds), (), seed, lower_bound=len(rounds), batch=at_once, rate_bps=rate_bps)
@@ -259,7 +259,7 @@ class CompetingFlows:
             if None in sent:
                 return None
             most = inf if rate_bps is None else rate_bps * self.flows[0].expected_s(0) / 8
-            total += min(sum(sent), most)
+            total += min(sum(filter(None, sent)), most)
         return total
 
     @property

@@ -175,7 +175,7 @@ def fit_scalability(
     method = f"least squares of logarithms on {law}, profile likelihood with F(1, {fit.freedom})"
     basis = f"{count(len(n), 'trial')} at {len(np.unique(n))} numbers of {producers}"
     about: dict = {"n": len(n), "basis": basis, "level": level, "assumption": ASSUMPTION, "method": method}
-    levels = {"method": method + ("" if block is None else IN_OTHER_BLOCKS)}
+    levels: dict = {"method": method + ("" if block is None else IN_OTHER_BLOCKS)}
     levels["warnings"] = (ONE_BLOCK,) if isnan(fit.block_half) else ()
     most = n.max()
     many = f"{most:g} {producers}"

@@ -282,7 +282,7 @@ class Fits:
             index = kept[unit] if situation != "one" else unit
             rtt = self.rtt.coefficients(situation)[index]
             rtt_rows = self.rtt.rows(new)
-            floor = light_rtt_ms(new.distance_km)
+            floor = np.asarray(light_rtt_ms(new.distance_km))
             own_rtt, own_floor = self.rtt.fit.design[kept][pair] * rtt, light_rtt_ms(model.observed.distance_km[pair])
             predicted = predicted + window_log_bps(self.window, np.maximum(own_rtt.sum(axis=1), own_floor))
             centre = centre + window_log_bps(self.window, np.maximum(rtt_rows @ rtt.T, floor[:, None]))

@@ -78,7 +78,7 @@ def matched_cities(pairs: pd.DataFrame, *, column: str = "rtt_ms") -> MatchedCit
     if len(used) < FEWEST_FOR_INTERVAL:
         warnings += (f"no interval from {len(used)} cities; it needs {FEWEST_FOR_INTERVAL}",)
     else:
-        half = dyadic.ratio(difference, np.ones(n), *ends, len(used), LEVEL)[1]
+        half = dyadic.ratio(difference, np.ones(n), ends[0], ends[1], len(used), LEVEL)[1]
     back = np.exp if as_ratio else np.asarray  # ratios are analysed as differences of logarithms
     result = Estimate(
         f"between clouds {'over' if as_ratio else 'minus'} within one cloud, same cities",
@@ -91,7 +91,7 @@ def matched_cities(pairs: pd.DataFrame, *, column: str = "rtt_ms") -> MatchedCit
         n_regions=2 * len(used),
         method=METHOD,
         assumption=ASSUMPTION,
-        naive=Interval(PAIRS_INDEPENDENT, back(mean - naive), back(mean + naive)),
+        naive=Interval(PAIRS_INDEPENDENT, float(back(mean - naive)), float(back(mean + naive))),
         warnings=warnings,
     )
     names = np.array([f"{one} / {other}" for one, other, _ in cities])

@@ -61,7 +61,7 @@ class Coefficients:
         """
         weights = np.asarray(weights, dtype=float)
         value = float(weights @ self.values)
-        naive = np.sqrt(weights @ self.covariance @ weights) * _t(level, self.n_pairs - len(weights))
+        naive = float(np.sqrt(weights @ self.covariance @ weights)) * _t(level, self.n_pairs - len(weights))
         half = nan
         if self.n_regions >= FEWEST_FOR_INTERVAL:
             half = float(self.left.half(weights @ self.turned, level))

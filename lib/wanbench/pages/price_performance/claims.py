@@ -72,7 +72,7 @@ def evidence(
     ):
         pair = trials[trials.setting.isin([setting, plain])]
         with suppress(ParameterError):  # one of the two has no positive value
-            ratio = compare_all(pair, column, "").ratios[setting, plain]
+            ratio = compare_all(pair, column, "").ratios[str(setting), str(plain)]
             estimates[name] = replace(ratio, quantity=title, claim=text)
     return estimates
 

@@ -117,7 +117,7 @@ class SizeTrials(Result):
 
     trials: pd.DataFrame
     failed: pd.DataFrame
-    cautions: tuple[str, ...] = ()
+    cautions: tuple[str, ...] = ()  # pyright: ignore[reportIncompatibleMethodOverride]  # a field
 
     TITLE = "Trials by setting"
 

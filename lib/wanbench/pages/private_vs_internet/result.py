@@ -158,7 +158,8 @@ class Factorial(Result):
         estimates = [*self.doublings.values(), *self.effects.values()]
         labels = [f"2 × {word(name)}" for name in self.doublings] + [one.quantity for one in self.effects.values()]
         top = max(range(len(estimates)), key=lambda k: abs(log2(estimates[k].estimate)))
-        rows, where = list(range(len(estimates))), {"row": 1, "col": 1}
+        rows = list(range(len(estimates)))
+        where: dict = {"row": 1, "col": 1}
         style: dict = {"marker": {"size": 11, "color": theme.FIT}, "bar": {"width": 5}, "showlegend": False}
         estimate_points(figure, rows, estimates, **style, **where)
         ticks = {"tickvals": rows, "ticktext": [theme.plain(label) for label in labels]}

@@ -267,8 +267,9 @@ def _seconds(trials: pd.DataFrame, rates: TrialRates, value: str) -> pd.DataFram
     return trials.assign(_value=trials[value], second=0)
 
 
-def _sides(rows: pd.DataFrame, value: str) -> list[np.ndarray]:
-    return [rows[value][rows.link == name].to_numpy(dtype=float) for name in LINKS]
+def _sides(rows: pd.DataFrame, value: str) -> tuple[np.ndarray, np.ndarray]:
+    first, second = (rows[value][rows.link == name].to_numpy(dtype=float) for name in LINKS)
+    return first, second
 
 
 def _compare(

@@ -17,6 +17,7 @@ from wanbench.methods.result import Estimate, Result
 from wanbench.methods.result.means import half_width, median_of, ratio_estimate, share_of
 
 from .degraded import MIN_DEMOTED, Degraded
+from .detection import Detected
 from .restarts import Restarts
 
 SOURCE = "003-tail-latency"
@@ -50,7 +51,7 @@ SHOWN = {
 def evidence(
     restarted: Restarts | None = None,
     slowed: Degraded | None = None,
-    detected: Result | None = None,
+    detected: Detected | None = None,
     *,
     roll: str | None = None,
     kind: str | None = None,
@@ -72,7 +73,7 @@ def evidence(
         made["roll_clients"] = _of_clients(restarted.rows, other_clients) if other_clients else None
     if slowed is not None:
         made |= _of_slowness(slowed.rows[slowed.rows.system == kind])
-        made["demotion"] = slowed.demotions.get(kind)
+        made["demotion"] = slowed.demotions.get(str(kind))
         far = slowed.rows[~slowed.rows.demotes & slowed.rows.how.str.contains("delay_ms|loss")]
         made["link_disturbed"] = _of_trials(far, "early_ms", "before_ms", "p99 on disturbed links")
     if detected is not None:
@@ -162,7 +163,7 @@ def _ratio(values: pd.Series, quantity: str, unit: str = "episode", claim: str =
         return None
     logs = np.log(ratios)
     half = float(half_width(logs, 0.95))
-    about = {"quantity": quantity, "claim": claim or f"{quantity[0].upper()}{quantity[1:]} is {{}}"}
+    about: dict = {"quantity": quantity, "claim": claim or f"{quantity[0].upper()}{quantity[1:]} is {{}}"}
     about |= {
         "basis": count(len(logs), unit),
         "method": f"Student's t on the logarithms of the ratios, with the {unit} as the unit",

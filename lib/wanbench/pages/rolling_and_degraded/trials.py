@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, isfinite, nan
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -101,7 +102,7 @@ class DisturbedTrial:
             return [start for start in self.seconds if start >= from_s and start + 1 <= to_s]
         return [start for start in self.seconds if start + 1 > from_s and start < to_s]
 
-    def tail(self, from_s: float, to_s: float, *, whole: bool = False) -> Tail | None:
+    def tail(self, from_s: float, to_s: float, *, whole: bool = False) -> Any:
         """Return the distribution of the records due in the seconds of `between`; None if there is no such second."""
         return merged(part for start in self.between(from_s, to_s, whole=whole) for part in self.seconds[start])
 
@@ -320,7 +321,7 @@ def _unusable(trial: DisturbedTrial) -> str:
     return BEHIND.format(quantity(late_ms, "ms")) if late_ms > allowed_ms else ""
 
 
-def merged(parts: Iterable[Second]) -> Tail | None:
+def merged(parts: Iterable[Second]) -> Any:
     """Return the latencies of several seconds as one distribution; None if there is none."""
     parts = list(parts)
     if not parts:

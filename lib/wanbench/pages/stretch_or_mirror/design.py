@@ -9,7 +9,7 @@ import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from wanbench.checks import refusal
 from wanbench.errors import LabError
@@ -83,7 +83,7 @@ class MirrorSession(FaultSession):
     """An episode of `settings` (a MirrorFault) on the pair of clusters of `source`'s lab."""
 
     def _check(self) -> None:
-        self._pair = self.host.clusters.get("mirrored")
+        self._pair: Any = self.host.clusters.get("mirrored")
         if self._pair is None:
             raise ExperimentError(f"the lab of {self.host.name} has no mirrored pair: open it with cluster mirrored")
         source = self._pair.source

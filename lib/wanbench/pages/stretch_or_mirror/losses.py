@@ -136,7 +136,7 @@ def losses(tables) -> RegionLosses:
     return RegionLosses(pd.DataFrame([_row(*each) for each in episodes(tables) if each[0].fault != "none"]))
 
 
-def account(about: pd.Series, records: pd.DataFrame, log: pd.DataFrame, receipts: pd.DataFrame) -> dict[str, int]:
+def account(about: pd.Series, records: pd.DataFrame, log: pd.DataFrame, receipts: pd.DataFrame) -> dict[str, float]:
     """
     Count an episode's records by the kinds of `COUNTS`; `about` is its row of table faults.
 

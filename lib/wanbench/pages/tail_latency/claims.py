@@ -203,7 +203,7 @@ def _setting(audit: Audit, claim: str, possible: bool, text: str) -> None:
 def _headlines(audit: Audit) -> None:
     """Test "10x", "12x", "11.5x" and "16x" against the largest advantage in each table, as a ratio and as an excess."""
     ratios = {row: ratio(audit, row) for row in (*ROWS_6, *ROWS_7)}
-    largest, texts = [max(rows, key=ratios.get) for rows in (ROWS_6, ROWS_7)], []
+    largest, texts = [max(rows, key=ratios.__getitem__) for rows in (ROWS_6, ROWS_7)], []
     for row in largest:
         old, new = (audit.claims[f"{row}-{system}"].formatted for system in ("kafka", "kora"))
         times = ratios[row]

@@ -124,10 +124,10 @@ def compare_tails(
         about["standard_error"] = hypot(one.standard_error, other.standard_error)
         about |= {"estimate": value, "low": low, "high": high}
         differences.append(Estimate(naive=Interval(NAIVE, *naive[1:]), **about))
-    return TailComparison(*both, tuple(differences))
+    return TailComparison(both[0], both[1], tuple(differences))
 
 
-def difference(a: tuple[float, float, float], b: tuple[float, float, float]) -> tuple[float, float, float]:
+def difference(a, b) -> tuple[float, float, float]:
     """
     Subtract a from b, each as (estimate, low, high), with the interval of Zou & Donner (2008).
 

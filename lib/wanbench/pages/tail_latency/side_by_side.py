@@ -62,7 +62,7 @@ class SideBySide(Result):
     missing: list[float]
 
     @property
-    def TITLE(self) -> str:
+    def TITLE(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]  # it has the level
         """The percentile, the steps, and the level of the intervals."""
         return f"{self.name}, with {self.steps[0].a.formatted_level} intervals"
 
@@ -248,7 +248,7 @@ def _step(value, pair, own: pd.DataFrame, names, q: float, row: pd.Series, ratio
     texts = {"quantity": f"{order.name(q)} at {number(value)}, {a} over {b}", "claim": "", "unit": "times"}
     ratio = ratio.transformed(lambda b_over_a: 1 / b_over_a if b_over_a else inf, **texts)
     claim = f"At {number(value)}, {order.name(q)} of a trial of {a} is {_bound(ratio)}{{}} that of {b}"
-    both = (each.pooled.estimate(q, level=ratio.level) for each in pair)
+    both = [each.pooled.estimate(q, level=ratio.level) for each in pair]
     kept_up = tuple(bool(own.kept_up[own.system == name].all()) for name in names)
     ratio, payload_bps = replace(ratio, claim=claim), float(own.payload_bps.iloc[0])
-    return Step(value, *both, ratio, row.verdict, row.reason, pair, kept_up, payload_bps)
+    return Step(value, both[0], both[1], ratio, row.verdict, row.reason, pair, kept_up, payload_bps)

@@ -52,7 +52,7 @@ def table_of(name: str, columns: Mapping, rows) -> pd.DataFrame:
     for column in tables.table(name).columns:
         value = columns.get(column.name)
         if isinstance(value, pd.Series):
-            frame[column.name] = value.iloc[index].reset_index(drop=True)
+            frame[column.name] = columns[column.name].iloc[index].reset_index(drop=True)
             continue
         value = NULLS[column.type] if value is None else value
         dtype = column.dtype if value is NULLS[column.type] else None

@@ -215,7 +215,7 @@ def _check_units(units, mapped, where):
             raise refusal(f"{where}: unit of {quantity}", units[quantity], allowed)
 
 
-def _layout(mapping, path, where):
+def _layout(mapping, path, where) -> dict:
     """Return the checked format of the file: format, delimiter, decimal, comment, missing values and times."""
     ending = Path(plain_name(path)).suffix.lower().lstrip(".")
     layout: dict = {"format": mapping.get("format", FORMATS.get(ending, "csv"))}
@@ -339,7 +339,7 @@ class _MappedSheet:
         return pd.Series(np.array(names, dtype=object)[row], dtype="str")
 
     def _region(self, text, cloud):
-        given = self.reading.regions.get(text, text)
+        given = str(self.reading.regions.get(text, text))
         try:
             return region_from(given, cloud or None)
         except ParameterError:

@@ -147,7 +147,7 @@ def decompressed(source) -> Iterator[tuple[object, Content]]:
         yield source, Content(source, file, os.fstat(file.fileno()).st_size)
 
 
-def as_utf8(file: Content) -> BinaryIO:
+def as_utf8(file: Content):
     """Return a stream of the file's text in UTF-8; a RawDataError names the format if the file is not text."""
     encoding, _ = encoding_of(file.path, file.peek(OPENING_BYTES))
     return file if encoding == "utf-8" else _Transcoded(file, encoding)
@@ -184,7 +184,7 @@ class Content:
     def _more(self, size):
         try:
             # A plain file is not asked for much more than it has, because Python allocates what is asked for.
-            most = max(self.size, 1 << 16) + 1 if self._most is None else self._most + 1 - self._n
+            most = max(self.size or 0, 1 << 16) + 1 if self._most is None else self._most + 1 - self._n
             part = self._file.read(min(size, most))
         except (OSError, EOFError, zlib.error, lzma.LZMAError, pa.ArrowException) as error:
             found = getattr(error, "strerror", None) or error

@@ -115,7 +115,7 @@ def _hosts_of(path: Path) -> dict[bool, str] | None:
     for names in hosts.values():
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise RawDataError(about, None, content, expected)
-    return {of_machine: ", ".join(names) for of_machine, names in hosts.items()}
+    return {of_machine: ", ".join(names or ()) for of_machine, names in hosts.items()}
 
 
 def _columns(path: Path) -> dict:

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
+from typing import NoReturn
 
 import msgspec
 
@@ -180,7 +181,7 @@ def _decode(path, text, start, line_number):
         raise RawDataError(path, line_number, "JSON nested too deeply", WANTED) from None
 
 
-def _refuse(path, text, start, error):
+def _refuse(path, text, start, error) -> NoReturn:
     if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
         found = text.rstrip()[-60:].rsplit("\n", 1)[-1].strip()
         raise RawDataError(path, error.lineno, found, "a complete JSON document, which ends with '}'") from None

@@ -249,7 +249,8 @@ def _member(members, name, declared: Any):
         case inspect.ListType():
             return [_by_members(part, declared.item_type) for part in members.list(name)]
         case inspect.IntType():
-            return members.count(name, unknown=min(declared.ge, -1), minimum=0 if declared.ge >= -1 else None)
+            least = declared.ge or 0
+            return members.count(name, unknown=min(least, -1), minimum=0 if least >= -1 else None)
         case inspect.FloatType():
             return members.number(name, most=declared.le)
         case inspect.BoolType():

@@ -149,7 +149,7 @@ def _read_producer(program: Program, partitions: int, rows: dict[str, list]) -> 
     for number, line in lines:
         if isinstance(line, dict):
             if "start_ns" in line:
-                start_ns, interval_ns = line["start_ns"], line.get("interval_ns")
+                start_ns, interval_ns = line["start_ns"], line.get("interval_ns", 0)
                 valid = is_count(start_ns) and start_ns < LATEST_NS and is_count(interval_ns) and interval_ns > 0
                 program.check(number, line, valid, "start_ns and interval_ns")
             if "due" in line:

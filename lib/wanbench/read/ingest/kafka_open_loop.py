@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from hdrh.histogram import HdrHistogram
@@ -79,7 +80,7 @@ class _Load:
         n_sent, n_acknowledged = sent.total("n_handed"), sent.total("n_answered")
         last = self.numbers[-1] if self.numbers else None
 
-        def per_s(printed: Printed, name: str):
+        def per_s(printed: Printed, name: str) -> Any:
             return printed.total(name, self.counted) / length_s if length_s else None
 
         received = [per_s(group, "n_received_in") for group in self.groups]
@@ -115,7 +116,7 @@ class _Load:
         }
 
     def histograms(self) -> list[dict]:
-        sources = [("publish", None, self.sent, "publish", 0.0)]
+        sources: list = [("publish", None, self.sent, "publish", 0.0)]
         for number, group in enumerate(self.groups):
             error_ms = self.clocks[number].number("error_ms") or 0.0
             sources.append(("end to end", number, group, "latency", error_ms))
@@ -127,7 +128,7 @@ class _Load:
                 n = sum(counts.values())
                 row = {"warm_up": number < self.warmup_s, "what": what, "group": group, "window": number}
                 row |= {"n": n, "unit": "us"}
-                row |= {"start_s": self.start_s + number, "length_s": self._length_s(number)}
+                row |= {"start_s": (self.start_s or 0.0) + number, "length_s": self._length_s(number)}
                 row |= {"n_lost": max(self._n_intended(number) - n, 0), "n_negative": second["n_negative"]}
                 row |= {"fell_behind": self.fell_behind, "clock_error_ms": error_ms}
                 rows.append(row | {"histogram": encoded_counts(counts)})

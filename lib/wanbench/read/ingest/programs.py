@@ -53,7 +53,7 @@ class Program:
         lines = self.lines()
         first = lines[0][1] if lines else None
         told = first if isinstance(first, dict) else {}
-        valid, origin_ns = told.get("program") == name and told.get("format") == 1, told.get("origin_ns")
+        valid, origin_ns = told.get("program") == name and told.get("format") == 1, told.get("origin_ns", -1)
         valid = valid and is_count(origin_ns) and origin_ns < LATEST_NS
         self.check(1, first, valid, f"the first line of a {name}, with origin_ns")
         return origin_ns, iter(lines[1:])

@@ -132,8 +132,8 @@ def _region(name, pairs, places, without) -> _Region:
     light_ms = pairs.light_ms.to_numpy()
     far = light_ms > FAR_LIGHT_MS
     usual = float(np.median(pairs.rtt_ms.to_numpy()[far] / light_ms[far])) if far.any() else USUAL_INFLATION
-    stated = (float(place[column]) for column in ("latitude_deg", "longitude_deg", "precision_km"))
-    return _Region(name, *stated, _landmarks(name, pairs, places, without), usual)
+    lat, lon, within = (float(place[column]) for column in ("latitude_deg", "longitude_deg", "precision_km"))
+    return _Region(name, lat, lon, within, _landmarks(name, pairs, places, without), usual)
 
 
 def _blamed(pairs: pd.DataFrame, places: pd.DataFrame) -> list[tuple]:

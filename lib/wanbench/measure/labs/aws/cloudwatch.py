@@ -194,7 +194,7 @@ class CloudWatch:
             written.append(kept)
         return {"name": watched.name, "kind": watched.kind, "error": error, "series": written}
 
-    def _points(self, region: str, series: list[Mapping], expected: list[int]) -> dict[int, dict[int, float]]:
+    def _points(self, region: str, series: list[dict], expected: list[int]) -> dict[int, dict[int, float]]:
         """Return the data points of each series, by its number: values by the start of their period (Unix s)."""
         start, end = (datetime.fromtimestamp(each, UTC) for each in (expected[0], expected[-1]))
         points: dict[int, dict[int, float]] = {number: {} for number in range(len(series))}

@@ -233,7 +233,7 @@ def not_launched(wanted: Mapping[str, Wanted], first: int) -> dict[str, list[Hos
     }
 
 
-def make_ready(host: SshHost, *, sysctls: Mapping[str, str], has_volume: bool, leaving: Event) -> None:
+def make_ready(host, *, sysctls: Mapping[str, str], has_volume: bool, leaving: Event) -> None:
     """
     Wait until a host answers and has finished its first boot; then set its sysctls and `host.python`.
 

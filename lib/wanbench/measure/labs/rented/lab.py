@@ -162,7 +162,7 @@ class RentedLab(Tenancy):
         self.sysctls = dict(sysctls or {})
         self.operator = machines.operator(operator_address)
         self.owner = check_name("owner", owner or getpass.getuser())
-        self.ttl_s = check_number("ttl_s", ttl_s, MIN_TTL_S, MAX_TTL_S, whole=True, optional=True)
+        self.ttl_s: Any = check_number("ttl_s", ttl_s, MIN_TTL_S, MAX_TTL_S, whole=True, optional=True)
         self.price_overrides = dict(price_overrides or {})
         if packages is not None:
             self.packages = tuple(check_name("packages", name) for name in packages)

@@ -46,7 +46,7 @@ def read(source) -> dict[str, pd.DataFrame]:
     'no summary: java.net.ConnectException: refused'
     """
     path, text = _text(source)
-    texts = [(path, text, times_of_lines(source))]
+    texts: list = [(path, text, times_of_lines(source))]
     if stderr := sibling(source, ".stderr.txt"):
         texts.append(_text(stderr))
     named = NAME.search(plain_name(path))

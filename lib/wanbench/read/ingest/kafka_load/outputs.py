@@ -12,6 +12,7 @@ Read the output of one run of kafka-producer-perf-test or kafka-consumer-perf-te
 
 import re
 
+from wanbench.checks import LATER
 from wanbench.errors import RawDataError
 
 from .lines import NO_SUMMARY, WHOLE, Complaints, Line, real, real_with
@@ -33,6 +34,7 @@ class Output:
     """
 
     tool: str
+    rows = LATER
 
     def __init__(self, path):
         self.path, self.complaints, self.has_figures = path, Complaints(), False
@@ -163,7 +165,7 @@ class ConsumerOutput(Output):
         named = dict(zip(self._names, numbers, strict=True))
         if not all(_PATTERNS[name in COUNTS].fullmatch(text) for name, text in named.items()):
             return False
-        values = {name: int(text) if name in COUNTS else real(text) for name, text in named.items()}
+        values: dict = {name: int(text) if name in COUNTS else real(text) for name, text in named.items()}
         row = {"records": values[RECORDS], "bytes": values[MB] and values[MB] * MIB}
         row |= {"throughput_bps": _amount(named[MB_S], 8 * MIB), "records_per_s": _amount(named[RECORDS_S])}
         if min(row["records"], row["bytes"] or 0) < 0:

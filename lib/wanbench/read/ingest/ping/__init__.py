@@ -139,7 +139,8 @@ def _rows(path, scanned, texts) -> Iterator[np.ndarray]:
         if one is not None:
             one.echoes.check()  # a fault in an earlier line comes first
         raise
-    yield one.finish()
+    if one is not None:
+        yield one.finish()
 
 
 class _OnePing:
