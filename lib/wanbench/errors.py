@@ -68,7 +68,7 @@ class ClusterError(LabError):
         super().__init__(reason)
         self.log = log
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple:
         return ClusterError, (str(self), self.log)
 
 

@@ -106,7 +106,7 @@ class Renderer:
     browser, Plotly or Kaleido has changed.
     """
 
-    def __init__(self, kept: Path | None = None):
+    def __init__(self, kept: Path = LATER):
         self.kept, self._kaleido = kept, None
         self._loop = self._thread = LATER  # a thread, as the browser sends messages between figures, too
 

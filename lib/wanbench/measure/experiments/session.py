@@ -52,7 +52,7 @@ class Program:
         """
         Return output lines since the last call, parsed from JSON; raise ExperimentError if the program has failed.
         """
-        if self.done is None and not self.process.is_running():
+        if not (self.done or self.process.is_running()):
             self._has_ended(self.process.wait(0))
             if self.done.returncode:
                 raise ExperimentError(ended_with(str(self), self.done))

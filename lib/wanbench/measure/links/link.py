@@ -10,6 +10,7 @@ import random
 import struct
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from wanbench.checks import LATER
 
@@ -151,7 +152,9 @@ class Link:
         # A queue from which packets leave one by one, where their leaving cannot be decided when they arrive.
         self._queue = LATER
         self._queued_packets = self._queued_bytes = self.packets_marked = 0
-        self._sending = self._codel = self._steps = self._step = self._until_loss = LATER
+        self._sending = self._codel = self._steps = LATER
+        self._step: Any = LATER
+        self._until_loss: Any = LATER
         self.set(0.0, now=0.0)
 
     def set(self, delay_ms: float, *, schedule: Sequence[dict] = (), repeat_s=None, now: float, **settings) -> list:

@@ -332,7 +332,7 @@ def check_keys(where: str, given: Iterable, allowed) -> None:
     whose field names are allowed.
     """
     names, of = allowed, ""
-    if is_dataclass(allowed):
+    if isinstance(allowed, type) and is_dataclass(allowed):
         names, of = [field.name for field in fields(allowed)], f"fields of {allowed.__name__}: "
     if unknown := [str(key) for key in given if key not in names]:
         raise ParameterError(f"{where} has {', '.join(unknown)}; allowed: {of}{', '.join(names)}.")

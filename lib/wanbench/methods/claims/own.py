@@ -77,7 +77,7 @@ class _Row:
                 f"{message}; list it under units if it counts something (bytes: B, kB, KiB)."
             ) from None
 
-    def test(self, audit: Audit, quantities: Mapping[str, pint.Quantity]) -> None:
+    def test(self, audit: Audit, quantities: Mapping) -> None:
         names, computed = _formula(self.formula, quantities, self.place)
         of = {name: quantities[name].units for name in names}
         wanted = quantities[self.claim.claim].units

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -44,7 +45,7 @@ class Side:
 
     name: str
     runs: tuple[Run, ...] = ()
-    findings: pd.DataFrame | None = None
+    findings: Any = None  # a DataFrame
     notes: tuple[str, ...] = ()
 
 

@@ -135,7 +135,7 @@ def estimate(
     fewest = min(measured, key=lambda one: one.n or 0, default=None)
     n, level, basis = len(inputs), 0.95, f"{len(inputs)} inputs, none measured"
     if fewest:
-        n, level, basis = fewest.n, fewest.level, fewest.basis
+        n, level, basis = fewest.n or 0, fewest.level, fewest.basis
     about: dict = {"basis": basis, "level": level, "others": (Interval(WORST, *extremes(function, inputs)),)}
     about["warnings"] = tuple(f"no interval: {name} was measured without one" for name in lacking)
     return Estimate(quantity, claim, value, low, high, unit, n, METHOD, ASSUMPTION, **about)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -176,7 +177,7 @@ def cubic_bps(loss, rtt_ms):
     return BITS * MSS_BYTES * segments / rtt_s
 
 
-def bytes_sent(duration_s, rtt_ms, window_bytes=np.inf):
+def bytes_sent(duration_s, rtt_ms, window_bytes: Any = np.inf):
     """
     Compute the bytes sent and acknowledged in `duration_s` (Cardwell, Savage & Anderson 2000, equation 15, inverted).
 

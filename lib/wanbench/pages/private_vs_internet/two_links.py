@@ -315,7 +315,7 @@ def _interval(method: str, low: float, high: float, _) -> Interval:
         return Interval(method, float(np.exp(low)), float(np.exp(high)))
 
 
-def _ratio(sides: list[np.ndarray], log_ends: tuple[float, float, float], **about) -> Estimate:
+def _ratio(sides, log_ends: tuple[float, float, float], **about) -> Estimate:
     """Make the estimate of a ratio from both ends and the standard error of its logarithm."""
     value, ends = float(sides[1].mean() / sides[0].mean()), _interval("", *log_ends)
     return Estimate(estimate=value, low=ends.low, high=ends.high, standard_error=log_ends[2] * value, **about)

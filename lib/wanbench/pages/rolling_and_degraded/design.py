@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from wanbench.change_detection import Alarm, Detector, DetectorSettings
 from wanbench.checks import LATER, check_fields, check_number, refusal
@@ -70,7 +70,8 @@ class DetectionSession(ConcurrentSession):
                     self._alarm(alarm)
 
     def _alarm(self, alarm: Alarm) -> None:
-        row = asdict(alarm) | {"named_at_s": time.time(), "baseline": asdict(self.detector.baseline(alarm.broker))}
+        baseline: Any = self.detector.baseline(alarm.broker)
+        row = asdict(alarm) | {"named_at_s": time.time(), "baseline": asdict(baseline)}
         row |= {"demoted_at_s": None, "leaders_moved": None, "error": None}
         self.alarms.append(row)
         few = 2 * alarm.n_alarmed <= len(self.nodes)

@@ -10,7 +10,7 @@ have it at the end either, after MirrorMaker has copied the last records.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -190,7 +190,7 @@ def _row(about, records, log, receipts, regions) -> dict:
     return row | {"writes_s": float(gaps.max()), "writes_s_censored": bool(gaps.argmax() == len(gaps) - 1)}
 
 
-def episodes(tables):
+def episodes(tables) -> Any:
     """
     Yield, for each completed episode, its row of table faults, records, log, receipts, and the region of each producer.
     """

@@ -236,7 +236,8 @@ def percentile_plot(distributions: Sequence[Quantiles], *, note: str = "") -> go
     figure, frames = go.Figure(), []
     for k, result in enumerate(drawn):
         colour, dash = theme.SERIES_COLOURS[k % len(theme.SERIES_COLOURS)], DASHES[k % len(DASHES)]
-        group, (x, y) = {"legendgroup": str(k)}, _curve(result.tail)
+        x, y = _curve(result.tail)
+        group: dict = {"legendgroup": str(k)}
         line = {"color": colour, "dash": dash, "width": 2, "shape": "hv"}
         label = f"{theme.plain(result.tail.name)} ({count(result.tail.n, 'record')})"
         figure.add_scatter(x=x, y=y, mode="lines", name=label, line=line, **group)

@@ -249,6 +249,6 @@ def _step(value, pair, own: pd.DataFrame, names, q: float, row: pd.Series, ratio
     ratio = ratio.transformed(lambda b_over_a: 1 / b_over_a if b_over_a else inf, **texts)
     claim = f"At {number(value)}, {order.name(q)} of a trial of {a} is {_bound(ratio)}{{}} that of {b}"
     both = [each.pooled.estimate(q, level=ratio.level) for each in pair]
-    kept_up = tuple(bool(own.kept_up[own.system == name].all()) for name in names)
+    kept_up = bool(own.kept_up[own.system == a].all()), bool(own.kept_up[own.system == b].all())
     ratio, payload_bps = replace(ratio, claim=claim), float(own.payload_bps.iloc[0])
     return Step(value, both[0], both[1], ratio, row.verdict, row.reason, pair, kept_up, payload_bps)

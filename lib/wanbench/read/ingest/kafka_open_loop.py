@@ -75,7 +75,7 @@ class _Load:
         settings, sent = self.settings, self.sent
         length_s = sum(self._length_s(n) for n in self.counted)
         worst = max(self.clocks, key=lambda clock: clock.number("error_ms") or 0.0, default=Members.none(self.top))
-        late_p99 = max((open_loop.quantile(late, 0.99) for late in self.lates if late), default=None)
+        late_p99 = max((open_loop.quantile(late, 0.99) or 0 for late in self.lates if late), default=None)
         errors = sum((each.errors for each in (sent, *self.groups)), Counter())
         n_sent, n_acknowledged = sent.total("n_handed"), sent.total("n_answered")
         last = self.numbers[-1] if self.numbers else None

@@ -164,4 +164,4 @@ def _complete_models(room: str) -> None:
     """
     for model in vars(import_module(f"{room}.models")).values():
         if isinstance(model, type) and hasattr(model, "_calculated"):
-            model.__new__(model)
+            model.__new__(model)  # pyright: ignore[reportCallIssue]  # a model needs no arguments

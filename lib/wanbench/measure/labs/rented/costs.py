@@ -56,7 +56,7 @@ def _price_list() -> pd.DataFrame:
     return pd.concat([own, listed[own.columns]], ignore_index=True)
 
 
-def prices(overrides: Mapping[str, Mapping[str, float]] | None = None) -> pd.DataFrame:
+def prices(overrides: Mapping[str, Mapping] | None = None) -> pd.DataFrame:
     """
     Return prices in US dollars, as ranges over the regions of a cloud: columns cloud, item, low_usd, high_usd, unit,
     source, as_of.

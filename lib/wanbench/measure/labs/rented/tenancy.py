@@ -57,7 +57,7 @@ class Tenancy(Lab):
         self.yes = check_flag("yes", yes)
 
     @property
-    def hosts(self) -> dict[str, list[Host]]:
+    def hosts(self) -> dict[str, list[Host]]:  # pyright: ignore[reportIncompatibleVariableOverride]  # read only
         return by_region(part.own_hosts for part in self.parts)
 
     def estimate(self, plan: Plan | None, campaign: str) -> tuple[Estimate, list[str]]:

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from wanbench.errors import LabError
 from wanbench.measure.labs.processes import OUTPUT_BYTES
@@ -126,7 +127,7 @@ class Connection:
         words = login.command([*remote, python, "-c", _BOOTSTRAP.format(size=len(program))], patience_s)
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._said}
         try:
-            self._ssh = subprocess.Popen(words, **pipes, start_new_session=True, bufsize=0)
+            self._ssh: Any = subprocess.Popen(words, **pipes, start_new_session=True, bufsize=0)
         except OSError as error:
             self._said.close()
             raise LabError(

@@ -78,7 +78,7 @@ def read(source, *, fast: bool | None = None) -> dict[str, pa.Table]:
     >>> read(log)["echoes"].select(["sequence", "rtt_ms", "lost"]).to_pylist()
     [{'sequence': 1, 'rtt_ms': None, 'lost': True}, {'sequence': 2, 'rtt_ms': 0.021, 'lost': False}]
     """
-    texts = {None: 0}
+    texts: dict = {None: 0}
     batches = [_arrow(batch, texts) for batch in _batches(source, texts, fast)]
     return {"echoes": pa.Table.from_batches(batches, CODED).cast(SCHEMA)}
 
@@ -89,7 +89,7 @@ def convert(source, target) -> int:
 
     Raise RawDataError as `read` does; no file is then written.
     """
-    texts = {None: 0}
+    texts: dict = {None: 0}
     with replaced_file(Path(target)) as temporary:
         return _write(temporary, _batches(source, texts, True), texts)
 
