@@ -56,8 +56,8 @@ fuzz: setup ## feed the readers thousands of damaged and made-up files, others e
 
 MINUTES := 10
 .PHONY: torture
-torture: setup ## inflict faults on small studies for ten minutes, and count what is lost or left (MINUTES=30, SEED=2)
-	@PYTHONPATH=lib $(BIN)/python -m torture --minutes $(MINUTES) --seed $(or $(SEED),1)
+torture: setup ## inflict faults on small studies for ten minutes, and count what is lost or left (MINUTES=30 SEED=2 JOBS=4)
+	@PYTHONPATH=lib $(BIN)/python -m torture --minutes $(MINUTES) --seed $(or $(SEED),1) --jobs $(or $(JOBS),3)
 
 .PHONY: lab
 lab: setup ## open JupyterLab on the notebooks

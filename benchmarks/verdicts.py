@@ -42,7 +42,7 @@ RATE_RECORDS_PER_S = 3_000.0
 """Half of what the links allow, so no queue grows."""
 TRIALS = 3
 SPARE = 1.5
-"""Blocks measured for each one needed: in two runs, 16 of 20 and 10 of 15 repetitions were complete."""
+"""Blocks measured for each one needed: beside other work, 16 of 20 and 10 of 15 repetitions were complete."""
 QUANTILES = (0.5, 0.99)
 
 

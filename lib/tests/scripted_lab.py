@@ -11,6 +11,7 @@ from wanbench.runs.journal import now_utc
 
 PING_TEXT = (
     b"PING 10.0.0.2 (10.0.0.2) 56(84) bytes of data.\n[1.5] 64 bytes from 10.0.0.2: icmp_seq=1 ttl=64 time=9 ms\n"
+    b"\n--- 10.0.0.2 ping statistics ---\n1 packets transmitted, 1 received, 0% packet loss, time 0ms\n"
 )
 
 

@@ -1,13 +1,15 @@
 """The command line: what each command asks for, what it says, and how it ends."""
 
 import os
+import signal
 import sys
+import time
 
 import nbformat
 import pytest
 from example_site import CELLS, make_checkout
 
-from wanbench import cli, doctor
+from wanbench import __main__, cli, doctor
 from wanbench.measure import kafka
 from wanbench.measure.labs.local import LocalLab
 from wanbench.publish import notebooks
@@ -210,6 +212,17 @@ def test_interrupt_ends_with_130(checkout, monkeypatch, capsys):
     monkeypatch.setattr("wanbench.publish.site.publish", interrupted)
     assert cli.main(["report"]) == 130
     assert "The measurements are kept" in capsys.readouterr().err
+
+
+def test_interrupt_while_the_command_loads_is_one_line(monkeypatch, capsys):
+    monkeypatch.setattr(cli, "main", lambda: os.kill(os.getpid(), signal.SIGINT) or time.sleep(60))
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        assert __main__.main() == 130
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_DFL, "a traceback could follow while Python ends"
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert capsys.readouterr().err == "wanbench: interrupted before it had started.\n"
 
 
 def test_without_a_command_the_help_is_shown(monkeypatch, capsys):

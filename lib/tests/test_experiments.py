@@ -47,6 +47,13 @@ def test_ping_without_any_reply_is_a_result(tmp_path):
     assert files[0].returncode == 1
 
 
+def test_a_ping_that_was_killed_is_a_failure_even_if_its_status_is_1(tmp_path):
+    killed = PING_TEXT[: PING_TEXT.index(b"packets transmitted")]
+    with pytest.raises(ExperimentError, match=r"on aws.* ended with status 1") as caught:
+        carry_out(Ping(), tmp_path, lambda host, command: Reply(killed, returncode=1))
+    assert [file.bytes for file in caught.value.files] == [len(killed)]
+
+
 def test_ping_that_cannot_ping_fails_and_keeps_its_words(tmp_path):
     def script(host, command):
         return Reply(b"", b"ping: socktype: SOCK_RAW\nping: cannot flood, minimal interval is 2 ms\n", 2)

@@ -147,7 +147,7 @@ def test_every_pair_is_drawn_once_over_the_light_floor(made):
     assert len(table) == 66 and {"distance_km", "rtt_ms", "cloud_pair"} <= set(table)
     line, fit = trace_of(figure, "least squares"), straight_lines.fit_rtt(PAIRS)
     assert line.y[-1] == pytest.approx(fit.intercept.estimate + fit.slope.estimate * line.x[-1] / 1000)
-    assert "95 % interval, with places as the units" in figure.layout.title.subtitle.text.replace("<br>", " ")
+    assert "95 % interval, with places as independent units" in figure.layout.title.subtitle.text.replace("<br>", " ")
 
 
 def test_a_note_is_added_to_subtitle_and_caption():

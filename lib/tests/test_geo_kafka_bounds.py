@@ -59,7 +59,10 @@ def test_each_setting_has_its_own_share_and_there_is_no_mean_over_settings():
     busy = metrics.assign(value=metrics.value.where(metrics.metric != "idle", 94.0))
     found = bounds(curves(found_rates), found_rates, tables | {"metrics": busy})
     assert set(found.trials.limit) == {"link"} and found.estimates == ()
-    assert found.sentence == "Number of trials by lowest limit: link 8. A limit within 10 % of the lowest counts too."
+    assert (
+        found.sentence
+        == "Number of trials by lowest limit: link 8. A limit within 10 % of a trial's lowest limit counts too."
+    )
     assert found.table().set_index("setting").reached.to_dict() == pytest.approx(
         {"baseline": 0.2, "wide": 0.8}, rel=0.02
     )

@@ -18,7 +18,7 @@ SHARED = {
     "", "change_detection", "checks", "designs", "errors", "extensions", "files", "folders", "formatting", "open_loop",
     "plain_yaml", "regions", "runs", "tables",
 }  # fmt: skip
-ENTRANCES = {"cli", "doctor"}
+ENTRANCES = {"__main__", "cli", "doctor"}
 
 
 def modules() -> dict[str, Path]:

@@ -27,7 +27,7 @@ def test_every_claim_is_there_once_with_the_verdict_of_the_page_that_tested_it(f
     )  # fmt: skip
     others = claims.rows[claims.rows.source != "005-compression-levels"]
     assert set(others.kind) == {"a setting", "cannot be tested here", "not tested"}
-    assert others.Working.str.startswith("The page that tests it has not been made").all()
+    assert others.Working.str.startswith("The page that tests this claim has not been made").all()
 
 
 def test_counts_add_up_and_the_figure_has_them(folder):

@@ -108,7 +108,7 @@ def test_a_knee_rests_on_no_step_with_a_lost_quantile():
 def test_without_enough_known_steps_there_is_no_knee(rate):
     found = knee(with_lost(rate), 0.5)
     assert found.where == "unknown" and isnan(found.knee.estimate) and isnan(found.second_run.estimate)
-    assert "p50 has no knee, because it is known only at" in found.sentence
+    assert "p50 has no knee, because p50 is known only at" in found.sentence
 
 
 def test_a_lost_quantile_is_no_number_of_its_step():

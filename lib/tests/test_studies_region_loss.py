@@ -190,7 +190,8 @@ def test_settings_beside_each_other_name_only_what_differs(disasters, lost, reco
     )
     assert (
         "“cut acks 1” lost 54 of 3,780" in compared.sentence
-        and "2 other settings lost no record. With these, the median time without any write was 2.9 to at least 10.0 s"
+        and "2 other settings lost no record. With these settings, the median time without any write was 2.9 to at "
+        "least 10.0 s"
         in compared.sentence
     )
 

@@ -167,7 +167,8 @@ def test_links_allow_each_system_what_its_bytes_imply(trials, tables):
     assert found.rates["plain"].estimate == pytest.approx(2000, rel=0.01)
     assert found.rates["near"].estimate == pytest.approx(3000, rel=0.01)
     assert (
-        "It fell behind in 3 of 3 trials at 4,000 records/s. In these trials the fullest link carried" in found.sentence
+        "The system fell behind in 3 of 3 trials at 4,000 records/s. In these trials the fullest link carried"
+        in found.sentence
     )
     assert set(found.trials.link) == {"a:west to b:east"}
     with pytest.raises(MissingDataError, match="links were not sampled"):
@@ -223,7 +224,7 @@ def test_the_knee_lies_where_capacity_was_made_to_end():
 def test_too_few_steps_up_to_the_first_that_is_too_fast_give_no_knee(trials):
     found = tail_latency.knees(trials, partitions=6)  # plain never keeps up at the third of five steps
     assert (
-        "System “plain”: p99 has no knee, because it is known only at 500, 1,500, 2,500 records/s; a knee needs "
+        "System “plain”: p99 has no knee, because p99 is known only at 500, 1,500, 2,500 records/s; a knee needs "
         "4 steps." in found.sentence
     )
     assert np.isnan(found.knees["plain"].knee.estimate) and np.isfinite(found.knees["near"].knee.estimate)

@@ -1,7 +1,8 @@
 """
-The faults, by kind: each is a function that is given a started study and a random generator, and does harm.
+The faults, by kind: what does the harm, to which study, and how the study may end.
 
-The flag beside a fault says whether the study measures on a small disk of its own.
+A fault's function is given the study, not yet started, and a random generator. `endings` has, by exit status, what the
+last lines of its output must say (a regular expression): what happened and, where something is to be done, what.
 """
 
 from __future__ import annotations
@@ -10,25 +11,66 @@ import os
 import random
 import shutil
 import signal
+import struct
 import subprocess
+import sys
 import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from .watched import NotPossible, Study, is_helper, unmount
+from .watched import ENTRY, LONGEST_S, WANBENCH, NotPossible, Study, is_any, is_helper, unmount
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
-TARGETS = {
-    "driver": lambda words: "torture.study" in words,
-    "helper": is_helper,
-    "tool": lambda words: Path(words[0]).name in ("ping", "iperf3"),
-    "every process": lambda words: True,
-}
 AFTER_S = 0.4  # the longest pause between one signal and the next
+PAUSED_S = 3.0  # the longest time for which a process is stopped, or a port is taken
+STARTS_S = 1.0  # the command has started after this time
+CLOCK_STEPS_S = (5, -5, 3600, -3600, 86_400, -86_400)
 
 
-def signalled(target: str, number: signal.Signals, times: int):
-    """Return a fault that sends a signal one or several times to what a target names."""
+@dataclass(frozen=True)
+class Fault:
+    """What does the harm, the study that suffers it, whether that measures on a small disk, and how it may end."""
+
+    act: Callable[[Study, random.Random], None]
+    endings: Mapping[int, str]
+    study: str = "survey"
+    own_disk: bool = False
+
+
+def _name(words) -> str:
+    return Path(words[0]).name
+
+
+def _parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def _is_forked(pid: int, words) -> bool:
+    return any("forkserver" in word for word in words)
+
+
+def _is_kernel(pid: int, words) -> bool:
+    """Return whether it is the process that the server of forks made for the notebook."""
+    return _is_forked(pid, words) and "forkserver" in Path(f"/proc/{_parent(pid)}/cmdline").read_text()
+
+
+TARGETS = {
+    "driver": lambda pid, words: "torture.study" in words or ENTRY in words,
+    "the helper": is_helper,
+    "the helper's parent": lambda pid, words: (
+        _name(words) == "unshare" and any("lab_supervisor" in word for word in words)
+    ),
+    "a tool": lambda pid, words: _name(words) in ("ping", "iperf3"),
+    "every process": is_any,
+    "kernel": _is_kernel,
+    "server of forks": lambda pid, words: _is_forked(pid, words) and not _is_kernel(pid, words),
+    "broker": lambda pid, words: _name(words) == "java" and "kafka.Kafka" in words,
+}
+
+
+def signalled(target: str, number: signal.Signals):
+    """Return a fault that sends a signal once, twice or thrice to what a target names."""
 
     def fault(study: Study, chance: random.Random):
         study.wait(chance)
@@ -36,7 +78,7 @@ def signalled(target: str, number: signal.Signals, times: int):
             time.sleep(0.02)
         if not pids:
             raise NotPossible(f"no {target} runs any more")
-        for _ in range(times):
+        for _ in range(chance.randint(1, 3)):
             for pid in pids:
                 with suppress(ProcessLookupError):
                     os.kill(pid, number)
@@ -44,6 +86,43 @@ def signalled(target: str, number: signal.Signals, times: int):
             pids = study.processes(TARGETS[target])
 
     return fault
+
+
+def paused(target: str):
+    """Return a fault that stops a process for some seconds, and lets it go on."""
+
+    def fault(study: Study, chance: random.Random):
+        study.wait(chance)
+        if not (pids := study.processes(TARGETS[target])):
+            raise NotPossible(f"no {target} runs any more")
+        for number, pause_s in ((signal.SIGSTOP, chance.uniform(0, PAUSED_S)), (signal.SIGCONT, 0)):
+            for pid in pids:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, number)
+            time.sleep(pause_s)
+
+    return fault
+
+
+def early(study: Study, chance: random.Random):
+    """Press Ctrl-C once, twice or thrice while the command starts."""
+    study.resumes = False
+    started = study.start()
+    status = Path(f"/proc/{started.process.pid}/status")
+    began = time.monotonic()
+    while time.monotonic() - began < STARTS_S:
+        caught = next((line for line in status.read_text().splitlines() if line.startswith("SigCgt")), "SigCgt: 0")
+        if int(caught.split()[1], 16) & 1 << signal.SIGINT - 1:
+            break
+        time.sleep(0.001)
+    time.sleep(chance.uniform(0, STARTS_S))
+    for _ in range(chance.randint(1, 3)):
+        if started.process.poll() is None:
+            started.process.send_signal(signal.SIGINT)
+        time.sleep(chance.uniform(0, AFTER_S))
+    started.process.wait(LONGEST_S)
+    if "Traceback" in (said := started.said()) and "<string>" not in said:
+        raise NotPossible("Python itself was still starting")
 
 
 def removed(study: Study, chance: random.Random):
@@ -73,40 +152,165 @@ def full(study: Study, chance: random.Random):
 
 
 def two_drivers(study: Study, chance: random.Random):
-    """Start a second driver on the same campaign."""
+    """Start a second driver on the same campaign, which waits for the first or does not."""
     study.wait(chance)
-    study.beside = study.start(study.campaign)
+    study.start(**_sharing(chance))
 
 
 def two_campaigns(study: Study, chance: random.Random):
-    """Start a driver of another campaign on the same machine."""
+    """Start a driver of another campaign on the same machine, which waits for the first or does not."""
     study.wait(chance)
-    study.beside = study.start("other")
+    study.start([*study.kind.command, "other"], **_sharing(chance))
+
+
+def _sharing(chance: random.Random) -> dict[str, str]:
+    return chance.choice([{}, {"WANBENCH_SHARE_MACHINE": "1"}])
+
+
+def disturbed(how: str):
+    """Return a fault that takes iperf3's ports, or keeps its servers busy, for a while or to the end."""
+
+    def fault(study: Study, chance: random.Random):
+        study.wait(chance)
+        seconds = chance.choice([chance.uniform(0, PAUSED_S), 60])
+        study.inside([sys.executable, "-m", "torture.intruder", how, f"{seconds:.2f}"])
+
+    return fault
+
+
+def clock_stepped(study: Study, chance: random.Random):
+    """Step the clock that the driver and its helper see; this machine's own clock is left alone."""
+    if (compiler := shutil.which("cc")) is None:
+        raise NotPossible("there is no C compiler for the library that steps the clock (apt-get install gcc)")
+    clock, library = study.folder / "clock", study.folder / "clock.so"
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, Path(__file__).with_name("clock.c")], check=True)
+    clock.write_bytes(bytes(8))
+    study.environment = {"LD_PRELOAD": str(library), "TORTURE_CLOCK": str(clock)}
+    study.wait(chance)
+    with clock.open("r+b") as file:
+        file.write(struct.pack("q", chance.choice(CLOCK_STEPS_S)))
 
 
 def hostile(study: Study, chance: random.Random):
     """Cut, empty or overwrite a raw file of the run while its driver is killed."""
     study.wait(chance)
-    study.stop(signal.SIGKILL)
+    study.driver.kill()
+    study.driver.wait()
     raw = [path for path in sorted(study.data.glob("raw/*/*/*/*")) if path.is_file()]
     if not raw:
         raise NotPossible("nothing was measured yet")
     path = chance.choice(raw)
-    content = path.read_bytes()
-    path.write_bytes(chance.choice([b"", content[: len(content) // 2], chance.randbytes(2000), b"<script>\x00{" * 99]))
+    path.write_bytes(_damaged(path.read_bytes(), chance))
     study.damaged = path
 
 
-FAULTS = {
-    f"{number.name} to {target}, {('once', 'twice', 'thrice')[times - 1]}": (signalled(target, number, times), False)
-    for target in TARGETS
-    for number in SIGNALS
-    for times in (1, 2, 3)
-} | {
-    "data folder removed": (removed, False),
-    "disk read-only": (read_only, True),
-    "disk full": (full, True),
-    "two drivers on one campaign": (two_drivers, False),
-    "two campaigns on one machine": (two_campaigns, False),
-    "hostile raw file": (hostile, False),
+def _damaged(content: bytes, chance: random.Random) -> bytes:
+    at = chance.randrange(1, len(content) or 2)
+    return chance.choice(
+        [b"", content[:at], chance.randbytes(2000), b"<script>\x00{" * 99, content[:at] + b"\xff\xfe\x00"]
+    )
+
+
+INVENTORY = """\
+defaults: {user: admin, key_file: key, known_hosts_file: known_hosts}
+jumps:
+  gate: {address: 127.0.0.1, port: 1}
+hosts:
+  - {name: dublin, region: aws:eu-west-1, control_address: 127.0.0.1, port: 1, address: 127.0.0.1}
+  - {name: oregon, region: gcp:us-west1, control_address: 127.0.0.1, jump: gate, patience_s: 5}
+"""
+HOSTILE_LINES = (
+    "hosts: 3", "unknown: {a: b}", "hosts: [1, null, {}]", "  - {name: [], region: {}}", "hosts: &a [*a]", "\t- x",
+    "defaults: [" + "[" * 2000, "hosts: [{name: <script>}]", "x: " + "9" * 5000, "? !!python/object:os.system {}",
+)  # fmt: skip
+
+
+def hostile_inventory(study: Study, chance: random.Random):
+    """Let the doctor read an inventory that is cut, binary, of the wrong shape, or with unknown keys."""
+    study.resumes = False
+    path = study.folder / "hosts.yml"
+    lines = INVENTORY.splitlines()
+    lines.insert(chance.randrange(len(lines) + 1), chance.choice(HOSTILE_LINES))
+    text = chance.choice([_damaged(INVENTORY.encode(), chance), "\n".join(lines).encode()])
+    path.write_bytes(text)
+    study.start([*WANBENCH, "doctor", "--inventory", str(path)])
+
+
+def clouds(study: Study, chance: random.Random):
+    """Kill a driver of rented hosts, and sweep, beside resources of others with similar tags (moto's AWS)."""
+    study.resumes = False
+    study.start([sys.executable, "-m", "torture.clouds", str(chance.randrange(2**32))])
+
+
+KEPT = r"The measurements are kept; (the next call continues|repeat the command to continue)"
+STOPPED = r"(terminated|interrupted)\."
+DONE = {0: r"2 of 2 tests are done|1 of 1 pages published"}
+FAILED = {0: rf"{DONE[0]}|[12] failed, 0 left"}  # a test that fails as often as it is tried is a result
+OPEN = {2: r"The run stays open: remove the cause and start again"}
+KILLED = {-signal.SIGKILL: r""}  # nobody can speak after that
+AFTER = {  # a second or third signal may come when everything is said
+    signal.SIGINT: {130: rf"interrupted\. ({KEPT}|Nothing was measured)", -signal.SIGINT: rf"interrupted\.|{DONE[0]}"},
+    signal.SIGTERM: {143: rf"{STOPPED} {KEPT}", -signal.SIGTERM: rf"{STOPPED}|{DONE[0]}"},
+    signal.SIGHUP: {129: rf"{STOPPED} {KEPT}", -signal.SIGHUP: rf"{STOPPED}|{DONE[0]}"},
+    signal.SIGKILL: KILLED,
 }
+LAB_ENDED = {2: r"the lab's supervisor ended during .*What was measured is kept: start again"}
+FAILED_PAGE = {1: r"the kernel died|0 of 1 pages published"}
+DISK = {2: r"No space left on device|Read-only file system"}
+
+FAULTS = (
+    {f"{number.name} to the driver": Fault(signalled("driver", number), DONE | AFTER[number]) for number in AFTER}
+    | {
+        f"{number.name} to {target}": Fault(signalled(target, number), DONE | LAB_ENDED)
+        for target in ("the helper", "the helper's parent")
+        for number in (signal.SIGTERM, signal.SIGKILL)
+    }
+    | {f"{n.name} to a tool": Fault(signalled("a tool", n), FAILED | OPEN) for n in (signal.SIGTERM, signal.SIGKILL)}
+    | {
+        f"{number.name} to every process": Fault(signalled("every process", number), DONE | AFTER[number] | LAB_ENDED)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+    }
+    | {
+        f"{number.name} to the driver of a notebook": Fault(
+            signalled("driver", number), DONE | AFTER[number], "notebook"
+        )
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+    }
+    | {
+        f"{number.name} to the kernel": Fault(
+            signalled("kernel", number), DONE | FAILED_PAGE | AFTER[signal.SIGINT], "notebook"
+        )
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+    }
+    | {
+        "SIGKILL to the server of forks": Fault(
+            signalled("server of forks", signal.SIGKILL), DONE | FAILED_PAGE, "notebook"
+        ),
+        "Ctrl-C while the command starts": Fault(
+            early, DONE | AFTER[signal.SIGINT] | {130: r"interrupted"}, "notebook"
+        ),
+        "relay paused": Fault(paused("the helper"), FAILED | OPEN | LAB_ENDED),
+        "tool paused": Fault(paused("a tool"), FAILED | OPEN),
+        "data folder removed": Fault(
+            removed, DONE | {2: r"No such file or directory|which was removed while it was in use"}
+        ),
+        "disk read-only": Fault(read_only, DONE | DISK, own_disk=True),
+        "disk full": Fault(full, DONE | DISK, own_disk=True),
+        "two drivers on one campaign": Fault(
+            two_drivers, DONE | {2: r"Another process is measuring into .*; wait for it, or stop it"}
+        ),
+        "two campaigns on one machine": Fault(two_campaigns, DONE),
+        "ports of iperf3 taken": Fault(disturbed("taken"), FAILED | OPEN),
+        "servers of iperf3 busy": Fault(disturbed("busy"), FAILED | OPEN),
+        "clock stepped": Fault(clock_stepped, DONE),
+        "hostile raw file": Fault(hostile, KILLED),
+        "hostile inventory": Fault(hostile_inventory, {1: r"dublin|oregon", 2: r"hosts\.yml"}),
+        "driver of rented hosts killed": Fault(clouds, {0: r"0 are left, and 0 of \d+ of others are touched"}),
+    }
+    | {
+        f"{number.name} to a broker": Fault(
+            signalled("broker", number), DONE | OPEN | {2: r"broker 1 on .* ended"}, "cluster"
+        )
+        for number in (signal.SIGTERM, signal.SIGKILL)
+    }
+)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import random
 import subprocess
@@ -9,128 +11,255 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from wanbench.errors import RawDataError
-from wanbench.runs import Run
+from wanbench import folders
+
+from .study import ECHOES
 
 MARK = "WANBENCH_TORTURE_MARK"
-LASTS_S = 4.0  # an open lab measures about this long, so faults come at any time of it
-LONGEST_S = 120  # more means that it hangs
+LONGEST_S = 180  # more means that it hangs
 GONE_S = 20  # for what a killed driver started to end
 DISK = "size=2m"
+ENTRY = "import sys; from wanbench.__main__ import main; sys.exit(main())"  # as the installed command has it
+WANBENCH = (sys.executable, "-c", ENTRY)
+NOTEBOOK = "torture"
 
 
-def is_helper(words: list[str]) -> bool:
-    """Return whether a command line is that of the lab's helper."""
-    return any("lab_supervisor" in word for word in words)
+@dataclass(frozen=True)
+class Kind:
+    """
+    A kind of study: its command, how long its lab measures (faults come at any time of that), how many tests it has,
+    and how many rows each of them has in which tables.
+    """
+
+    command: tuple[str, ...]
+    lasts_s: float
+    rows: Mapping[str, int]
+    tests: int = 2
+
+
+PYTHON = (sys.executable, "-m")
+PINGED = {"echoes": ECHOES, "transfers": 1}
+KINDS = {
+    "survey": Kind((*PYTHON, "torture.study"), 4.0, PINGED),
+    "notebook": Kind((*WANBENCH, "run", NOTEBOOK), 4.0, PINGED),
+    "cluster": Kind((*PYTHON, "torture.study"), 25.0, {"producers": 1}),
+}
+
+
+def is_helper(pid: int, words: list[str]) -> bool:
+    """Return whether a process is the lab's helper itself, which has the pid 1 in its namespace."""
+    return "wanbench.measure.links.lab_supervisor" in words and Path(words[0]).name.startswith("python")
+
+
+def is_any(pid: int, words: list[str]) -> bool:
+    """Return True: every process of the study."""
+    return True
 
 
 class NotPossible(Exception):
-    """The fault came too late to do harm, and is not counted."""
+    """The fault came too late to do harm, or cannot be inflicted here, and is not counted."""
+
+
+@dataclass
+class Started:
+    """A process that a fault or the torturer started, and where its output goes."""
+
+    process: subprocess.Popen
+    log: Path
+
+    def said(self) -> str:
+        """Return its output."""
+        return self.log.read_text(errors="replace")
 
 
 class Study:
     """A study in a folder of its own: its data, its temporary files, its processes, which all carry a mark."""
 
-    def __init__(self, folder: Path, own_disk: bool):
-        self.mark, self.campaign = str(uuid.uuid4()), "torture"
-        self.data, self.temporary, self.log = folder / "data", folder / "tmp", folder / "log"
-        self.own_disk, self.expects_kept = own_disk, True
+    def __init__(self, folder: Path, kind: str = "survey", own_disk: bool = False):
+        self.mark, self.folder, self.kind = str(uuid.uuid4()), folder, KINDS[kind]
+        self.data, self.temporary = folder / "data", folder / "tmp"
+        self.more = ("torture", "1") if kind == "cluster" else ("torture",) if kind == "survey" else ()
+        self.environment: dict[str, str] = {}
+        self.expects_kept, self.resumes = True, True
         self.mend: Callable | None = None
-        self.beside: subprocess.Popen | None = None
+        self.started: list[Started] = []
+        self.beside: list[subprocess.Popen] = []  # what disturbs it, and is ended with it
         self.damaged: Path | None = None
+        self.before: dict[str, str] = {}
+        self.groups: set[Path] = set()
         for one in (self.data, self.temporary):
             one.mkdir(parents=True)
         if own_disk:
             mount(self.data)
-        self.driver = self.start(self.campaign)
+        if kind == "notebook":
+            write_notebook(folder / "checkout")
 
-    def start(self, campaign: str) -> subprocess.Popen:
-        """Start a driver."""
+    @property
+    def driver(self) -> subprocess.Popen:
+        """The process that was started first."""
+        return self.started[0].process
+
+    def start(self, command: Sequence[str] = (), **environment: str) -> Started:
+        """Start the study's command, or another one."""
         about = {"WANBENCH_DATA": str(self.data), "TMPDIR": str(self.temporary), MARK: self.mark}
-        command = [sys.executable, "-m", "torture.study", campaign]
-        with self.log.open("ab") as log:
-            return subprocess.Popen(
-                command, env={**os.environ, **about}, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+        place = self.folder / "checkout"
+        log = self.folder / f"log.{len(self.started)}"
+        with log.open("ab") as output:
+            process = subprocess.Popen(
+                command or [*self.kind.command, *self.more],
+                env={**os.environ, **about, **self.environment, **environment},
+                cwd=place if place.is_dir() else None,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
             )
+        self.started.append(Started(process, log))
+        return self.started[-1]
 
-    def wait(self, chance: random.Random) -> None:
-        """Wait until the lab opens, and then until a random moment; raise NotPossible if the study has ended."""
-        while self.driver.poll() is None and not self.processes(is_helper):
+    def wait(self, chance: random.Random, found: Callable = is_helper) -> None:
+        """
+        Start the study, wait until its lab opens, and then until a random moment, and note what is measured by then.
+        Raise NotPossible if the study has ended.
+        """
+        self.start()
+        while self.driver.poll() is None and not self.processes(found):
             time.sleep(0.05)
         with suppress(subprocess.TimeoutExpired):
-            self.driver.wait(chance.uniform(0, LASTS_S))
+            self.driver.wait(chance.uniform(0, self.kind.lasts_s))
             raise NotPossible("the study has ended")
+        self.before = self.kept()
 
-    def processes(self, wanted: Callable) -> list[int]:
+    def processes(self, wanted: Callable[[int, list[str]], bool]) -> list[int]:
         """Return the pids of this study whose command line is wanted."""
-        found = []
+        found, mark = [], self.mark.encode()
         for process in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
+                if mark not in (process / "environ").read_bytes():
+                    continue
                 words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
-                if self.mark.encode() in (process / "environ").read_bytes() and words[0] and wanted(words):
-                    found.append(int(process.name))
+                if not words[0]:
+                    continue  # it has ended, or is of the kernel
+                group = (process / "cgroup").read_text().strip().rpartition(":")[2]
+                if "wanbench-" in group:
+                    self.groups.add(Path("/sys/fs/cgroup") / group.lstrip("/"))
+                pid = int(process.name)
+                if wanted(pid, words) and all(pid != one.pid for one in self.beside):
+                    found.append(pid)
         return found
 
-    def stop(self, number: int) -> None:
-        """Send a signal to the driver, and wait for its end."""
-        self.driver.send_signal(number)
-        self.driver.wait(LONGEST_S)
+    def inside(self, command: Sequence[str]) -> None:
+        """Start a command in every region's network namespace; it ends with the study."""
+        for helper in self.processes(is_helper)[:1]:
+            with suppress(OSError):
+                here = os.readlink(f"/proc/{helper}/ns/net")
+                spaces = {os.readlink(one): one for one in Path(f"/proc/{helper}/fd").iterdir()}
+                for space, path in spaces.items():
+                    if space.startswith("net:[") and space != here:
+                        self.beside.append(
+                            subprocess.Popen(["nsenter", f"--net={path}", "--", *command], stderr=subprocess.DEVNULL)
+                        )
+                return
+        raise NotPossible("the lab has closed")
 
     def end(self) -> list[str]:
-        """Wait for the drivers; return what hangs, and end it."""
+        """Wait for what was started; return what hangs, and end it. End what disturbs it."""
         hung = []
-        for driver in filter(None, (self.driver, self.beside)):
+        for one in self.started:
             try:
-                driver.wait(LONGEST_S)
+                one.process.wait(LONGEST_S)
             except subprocess.TimeoutExpired:
                 hung.append("a driver hangs")
-                driver.kill()
-                driver.wait()
+                one.process.kill()
+                one.process.wait()
+        for one in self.beside:
+            one.kill()
+            one.wait()
+        self.beside = []
         return hung
 
     def left(self) -> list[str]:
-        """Return what is left: processes at once; files too, unless a killed driver's next start removes them."""
+        """
+        Return what is left of ended drivers: processes, which hold namespaces, devices and ports, and control groups.
+        """
         deadline = time.monotonic() + GONE_S
-        while (pids := self.processes(lambda words: True)) and time.monotonic() < deadline:
+        while (pids := self.processes(is_any)) and time.monotonic() < deadline:
             time.sleep(0.1)
-        named = [f"process {pid}" for pid in pids]
+        named = []
         for pid in pids:
             with suppress(OSError):
-                named[pids.index(pid)] += ": " + Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")[:120]
+                named.append(f"process {pid}: " + Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")[:200])
                 os.kill(pid, 9)
-        return named
+        while (groups := [path for path in self.groups if path.is_dir()]) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        return named + [f"control group {path}" for path in groups]
 
     def files_left(self) -> list[str]:
-        """Return temporary files, except the lock that says that this machine measures, and cgroups of this run."""
-        return [f"temporary file {one.name}" for one in self.temporary.iterdir() if one.name != "wanbench-measuring"]
+        """
+        Return temporary files, except the lock that says that this machine measures; mounts; namespaces with a name;
+        and devices outside of namespaces.
+        """
+        pids = [one.process.pid for one in self.started]
+        kernels = [path for pid in pids for path in Path("/tmp").glob(f"wanbench-*-{pid}-*")]
+        found = (one for one in self.temporary.iterdir() if one.name != "wanbench-measuring")
+        hidden = [path for path in self.data.rglob(".*") if path.suffix in (".tmp", ".unfinished")]
+        mounts = Path("/proc/self/mountinfo").read_text().splitlines()
+        spaces = [line for line in mounts if " nsfs " in line and "wanbench" in line]
+        devices = list(Path("/sys/class/net").glob("wan*"))
+        return (
+            [f"temporary file {one}" for one in (*found, *kernels, *hidden)]
+            + [f"namespace {line}" for line in spaces]
+            + [f"device {path.name}" for path in devices]
+        )
 
     def folders(self) -> list[Path]:
         """Return the run folders."""
         return sorted(path.parent for path in self.data.glob("raw/*/*/journal.jsonl"))
 
-    def done(self) -> dict[tuple, list]:
-        """Return the raw files of all tests that are done, each with its hash."""
-        return {
-            (folder.parent.name, folder.name, attempt.test_id): sorted(
-                (one["path"], one["sha256"]) for one in attempt.files
-            )
-            for folder in self.folders()
-            for attempt in Run.open(folder).attempts()
-            if attempt.outcome == "done"
-        }
+    def lists(self, path: Path) -> bool:
+        """Return whether the journal of a raw file's run lists it."""
+        run = path.parents[1]
+        return f'"{path.relative_to(run)}"' in (run / "journal.jsonl").read_text(errors="replace")
+
+    def kept(self) -> dict[str, str]:
+        """
+        Return the hash of each file that a journal lists as measured by a finished test, and of the journals' lines;
+        the files are read without the library. A file that differs from the journal has the hash "damaged".
+        """
+        found = {}
+        for folder in self.folders():
+            with suppress(OSError):
+                text = (folder / "journal.jsonl").read_bytes()
+                for number, line in enumerate(text[: text.rfind(b"\n") + 1].splitlines(), 1):
+                    found[f"{folder.relative_to(self.data)}: journal, line {number}"] = hashlib.sha256(line).hexdigest()
+                    event = json.loads(line)
+                    for file in event.get("files", ()) if event["event"] == "test-finished" else ():
+                        path = folder / file["path"]
+                        actual = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else "missing"
+                        found[str(path.relative_to(self.data))] = actual if actual == file["sha256"] else "damaged"
+        return found
 
 
-def verify(folder: Path) -> str:
-    """Return what is wrong with a run, or an empty text."""
-    try:
-        Run.open(folder).verify()
-    except RawDataError as error:
-        return str(error)
-    return ""
+def write_notebook(top: Path) -> None:
+    """Write a checkout with one notebook, which measures the study."""
+    import nbformat.v4 as v4
+
+    cells = [
+        v4.new_markdown_cell("# Does it stand a fault?"),
+        v4.new_code_cell('campaign = "torture"  # start of the name in data/raw', metadata={"tags": ["parameters"]}),
+        v4.new_code_cell("import torture.study\n\nrun = torture.study.measured(campaign)\nrun"),
+    ]
+    (top / "notebooks").mkdir(parents=True)
+    (top / "papermill-params").mkdir()
+    (top / "data").mkdir()
+    (top / "data" / "published").symlink_to(folders.root() / "data" / "published")  # which pages cite
+    text = json.dumps(v4.new_notebook(cells=cells))
+    (top / "notebooks" / f"{NOTEBOOK}.ipynb").write_text(text)
 
 
 def mount(folder: Path) -> None:

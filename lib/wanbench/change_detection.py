@@ -2,19 +2,20 @@
 Detect a rise of each broker's latency online, with a one-sided CUSUM (Page 1954).
 
 Each time window gives one value per broker: the median of the logarithms of its latencies. The values are standardised
-by a baseline, which is the median and the MAD (median absolute deviation) of the values in the first `learn_s`. One
-window can move the chart by no more than a fraction of its limit, so a burst within one window raises no alarm.
+by a baseline, which is the median and the MAD (median absolute deviation) of the values in the first `learn_s` seconds.
+The CUSUM chart sums by how much the values exceed an allowance, is never below 0, and raises an alarm at its limit. One
+window raises the chart by no more than a fraction of the limit, so a burst within one window raises no alarm.
 
 The limit follows from the allowed rate of false alarms. A Markov chain (Brook & Evans 1972) gives the average run
 length for independent normal values. Autocorrelated values are divided by sqrt((1 + phi) / (1 - phi)), where phi is the
-lag-1 autocorrelation of the baseline (long-run variance, Johnson & Bagshaw 1974). The allowance of the CUSUM is half of
-the shift worth detecting (Moustakides 1986). Because the baseline is an estimate, the limit is computed for an
-allowance two standard errors smaller.
+lag-1 autocorrelation of the baseline (long-run variance, Johnson & Bagshaw 1974). The allowance is half of the shift
+worth detecting (Moustakides 1986). Because the baseline is an estimate, the limit is computed for an allowance that is
+two standard errors of the baseline's median smaller.
 
-Simulations (`make validity`, data/validity/detection.csv) allowed 0.5 false alarms an hour. Of all hours, 61 % should
-then have no false alarm; 95 to 100 % had none, up to an autocorrelation of 0.9 between latencies a tenth of a second
-apart. Two baselines were too short: one of a minute at an autocorrelation of 0.99 (78 % of hours without a false alarm,
-9 % with more than four), and one of 20 windows in 10 s at 0.9 (16 % with more than two). Stalls of several seconds, 20
+In simulations (`make validity`, data/validity/detection.csv), 0.5 false alarms an hour were allowed, so 61 % of hours
+should have none. If latencies 0.1 s apart had an autocorrelation of at most 0.9, 95 to 100 % of hours had none. Two
+baselines were too short: one of a minute at an autocorrelation of 0.99 (78 % of hours without a false alarm, 9 % with
+more than four), and one of 20 windows in 10 s at 0.9 (16 % of hours with more than two). Stalls of several seconds, 20
 times an hour, raise alarms because they are shifts: increase `least_windows` or `window_s` to ignore them. A level that
 drifts over a day raises alarms too.
 """
@@ -47,17 +48,17 @@ class DetectorSettings:
     Parameters
     ----------
     learn_s : float
-        Time in which the baseline is learned, from a broker's first latency; no alarm is raised in this time.
+        Time from a broker's first latency in which its baseline is learned; no alarm is raised in this time.
     window_s : float
         Length of a window; the latencies of a broker in one window become one value, their median.
     shift : float
-        The smallest factor by which latency must rise to be worth an alarm.
+        Smallest factor of a rise in latency that is worth an alarm.
     false_alarms_per_h : float
         Allowed rate of false alarms per broker.
     limit_ms : float
-        Replaces any longer latency, so the caller need not wait until a slower record is acknowledged.
+        Replaces any longer latency, so the caller need not wait longer than this for an acknowledgement.
     least_windows : int
-        Minimum number of windows for an alarm: one window moves the chart by at most 1 / `least_windows` of its limit.
+        Minimum number of windows for an alarm: one window raises the chart by at most 1 / `least_windows` of its limit.
 
     Examples
     --------
@@ -85,7 +86,7 @@ class DetectorSettings:
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Return cautions to read before trusting the alarms."""
+        """Return a caution if `learn_s` is too short to trust the alarms; otherwise ()."""
         if self.learn_s >= LONG_ENOUGH_S:
             return ()
         return (
@@ -96,17 +97,17 @@ class DetectorSettings:
 
     @property
     def windows_to_false_alarm(self) -> float:
-        """Return the average number of windows until a false alarm."""
+        """Return the allowed average number of windows until a false alarm."""
         return 3600 / self.window_s / self.false_alarms_per_h
 
 
 @dataclass(frozen=True)
 class Baseline:
     """
-    A broker's baseline, and the chart that follows from it.
+    A broker's baseline, and the settings of the CUSUM chart that follow from it.
 
-    `centre` and `spread` describe the logarithms of latency in ms; `phi` is the lag-1 autocorrelation of the window
-    values, `n` the number of these. The `allowance` and the `limit` of the chart are in units of `spread`.
+    `centre` and `spread` are the median and the scaled MAD of the values of `n` windows, which are logarithms of
+    latency in ms; `phi` is their lag-1 autocorrelation. `allowance` and `limit` of the chart are in units of `spread`.
     """
 
     centre: float
@@ -125,9 +126,9 @@ class Alarm:
     Attributes
     ----------
     at_s : float
-        Time of the latency that closed the window.
+        Time of the alarm, which is that of the first latency after the window that brought the chart to its limit.
     since_s : float
-        Estimated start of the rise.
+        Estimated start of the rise: the start of the window in which the chart left 0.
     statistic, limit : float
         Value and limit of the chart, in units of the baseline's spread.
     ratio : float
@@ -178,9 +179,10 @@ class Detector:
 
     def update(self, at_s: float, broker: int, value_ms: float) -> Alarm | None:
         """
-        Add a latency that became known at `at_s` (seconds of any clock, never decreasing); return the alarm it raises.
+        Add a broker's latency; return the alarm that it raises, or None.
 
-        A latency above `limit_ms`, or infinite, is replaced by `limit_ms`.
+        `at_s` is when the latency became known, in seconds of any clock that never goes back. `limit_ms` replaces a
+        latency that is longer or infinite.
         """
         if isnan(value_ms):
             raise refusal("value_ms", value_ms, "a number, infinite for a latency beyond the limit")
@@ -230,7 +232,7 @@ class Detector:
 
 
 def learned(values: list[float], settings: DetectorSettings) -> Baseline:
-    """Return the baseline, with its chart, for the `values` of windows, which are medians of logarithms of latency."""
+    """Compute the baseline from the `values` of windows, each the median of the logarithms of latencies in ms."""
     x = np.asarray(values, dtype=float)
     centre = float(np.median(x))
     spread = max(1.4826 * float(np.median(np.abs(x - centre))), SMALLEST_SPREAD)
@@ -245,8 +247,8 @@ def learned(values: list[float], settings: DetectorSettings) -> Baseline:
 
 def autocorrelation(x: np.ndarray) -> float:
     """
-    Compute the lag-1 autocorrelation, corrected for bias (Marriott & Pope 1954), clipped to the range from 0 to
-    `MOST_PHI`.
+    Compute the lag-1 autocorrelation of a series, corrected for bias (Marriott & Pope 1954) and clipped to the range
+    from 0 to `MOST_PHI`; 0 for a constant series.
     """
     n, centred = len(x), x - x.mean()
     if centred @ centred <= 1e-24 * max(float(x @ x), 1e-300):
@@ -258,8 +260,8 @@ def autocorrelation(x: np.ndarray) -> float:
 @cache
 def limit_for(allowance: float, run_length: float) -> float:
     """
-    Return the limit at which a chart of independent normal values raises a false alarm every `run_length` windows on
-    average; at least 1.
+    Return the limit with which a chart of independent standard normal values raises a false alarm every `run_length`
+    windows on average; at least 1.
 
     >>> round(limit_for(0.5, 938), 1)  # 5: Brook & Evans 1972
     5.0
@@ -279,8 +281,8 @@ def average_run_length(allowance: float, limit: float, shift: float = 0.0) -> fl
     Compute the average number of windows until a chart that starts at 0 exceeds its limit.
 
     Values are independent and normal, with mean `shift` and variance 1; the chart is approximated by a Markov chain
-    with `STATES` states (Brook & Evans 1972). The limit on a single window's effect, which makes runs longer, is
-    ignored.
+    with `STATES` states (Brook & Evans 1972). In a `Detector`, runs are longer, because it limits the effect of a
+    single window.
     """
     width = 2 * limit / (2 * STATES - 1)
     centres = np.arange(STATES) * width

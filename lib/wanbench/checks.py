@@ -1,7 +1,7 @@
 """
-Check parameters. Every error has the same form: name, given value, allowed values.
+Check parameters and tables, and raise ParameterError if they are invalid.
 
-Every check returns the value, or raises ParameterError.
+The error says the name, what was given and what is allowed. A check of a single value returns the value.
 """
 
 import ast
@@ -48,7 +48,7 @@ def check_number(
 
 def check_choice(name: str, value: T, allowed: Iterable, *, optional: bool = False) -> T:
     """
-    Check that a value is one of those allowed.
+    Check that a value is one of `allowed`, or None if that is `optional`.
 
     >>> check_choice("value", "loss", ("throughput_bps", "rtt_ms"))
     Traceback (most recent call last):
@@ -70,7 +70,7 @@ def check_name(name: str, value) -> str:
 
 def check_flag(name: str, value: T, *, optional: bool = False) -> T:
     """
-    Check that a value is True or False, and not another value that equals one of them, such as 1.
+    Check that a value is True or False (an equal value such as 1 is not allowed), or None if that is `optional`.
 
     >>> check_flag("drain", 1)
     Traceback (most recent call last):
@@ -86,9 +86,10 @@ def check_fields(
     settings: object, *bounds: tuple[str, float, float], whole: bool = False, optional: Collection[str] = ()
 ) -> None:
     """
-    Check numbers that are fields of `settings`. Each of `bounds` is a field's name, its minimum and its maximum.
+    Check fields of `settings` that hold numbers. Each of `bounds` is a field's name, its minimum and its maximum.
 
-    Only int and float are allowed, as settings are stored as JSON. Fields named in `optional` may be None.
+    Only plain int and float are allowed, because settings are stored as JSON; with `whole`, only whole numbers. Fields
+    named in `optional` may be None.
     """
     for name, low, high in bounds:
         value, label = getattr(settings, name), f"{type(settings).__name__} {name}"
@@ -98,14 +99,14 @@ def check_fields(
 
 
 def check_level(level: float) -> float:
-    """Check that a confidence level is between 0 and 1."""
+    """Check that a confidence level is above 0 and below 1; return it as a float."""
     if isinstance(level, bool) or not isinstance(level, Real) or not 0 < level < 1:
         raise refusal("level", level, "a confidence level between 0 and 1, such as 0.95")
     return float(level)
 
 
 def check_resamples(resamples: int, seed: int) -> None:
-    """Check the number of resamples of a bootstrap, and its random seed."""
+    """Check the number of resamples of a bootstrap (at least `FEWEST_RESAMPLES`), and its random seed."""
     check_number("resamples", resamples, FEWEST_RESAMPLES, whole=True)
     check_number("seed", seed, 0, whole=True)
 
@@ -138,7 +139,7 @@ def check_columns(table: str, frame: Any, names: Collection[str]) -> Any:
 
 
 def check_table(name: str, tables: Mapping) -> Any:
-    """Return the table called `name` from a mapping of tables."""
+    """Return the table `name` from a mapping of tables by name."""
     if name not in check_kind("tables", tables, Mapping):
         raise ParameterError(f"table {name} is missing; there are {', '.join(map(str, tables)) or 'none'}.")
     return tables[name]
@@ -163,12 +164,11 @@ def _range(low: float, high: float, above: bool) -> str:
 
 def check_injected() -> None:
     """
-    Check that the notebook in this kernel declares every parameter that papermill was given.
-    Papermill itself only warns about an undeclared one.
+    Raise ParameterError if papermill was given a parameter that the notebook in this kernel does not declare.
 
-    Papermill inserts the given values as a cell, which begins with "# Parameters", after the notebook's own cell of
-    parameters. Nothing is checked unless the notebook's own cell of parameters is its first code cell and holds
-    only assignments.
+    Papermill itself only warns. It inserts the given values as a cell, which begins with "# Parameters", after the cell
+    in which the notebook declares its parameters. Nothing is checked unless the declaring cell is the first code cell
+    and holds only assignments.
     """
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     cells = shell.user_ns.get("In", ())[1:3] if shell else ()

@@ -28,9 +28,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     Run one command and return its exit status.
 
-    The status is 0 on success, 1 if a page failed, a requirement is missing or `compare` found a change, 2 if the
-    command could not run, 3 if `compare --strict` left something undecided; 130 after Ctrl-C, 143 after SIGTERM, 129
-    after SIGHUP (the terminal was closed).
+    0: success. 1: a page failed, a requirement is missing, or `compare` found a change. 2: the command could not run.
+    3: `compare --strict` left something undecided. 129, 130, 143: ended by SIGHUP (the terminal was closed), by Ctrl-C,
+    by SIGTERM.
     """
     # jsonschema would build its unused grammar for seconds
     sys.modules.setdefault("rfc3987_syntax", None)  # pyright: ignore[reportArgumentType]  # None forbids the import
@@ -196,7 +196,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def report_command(arguments: argparse.Namespace) -> int:
-    """Run `wanbench report`: publish the chosen notebooks with one preset."""
+    """Run `wanbench report`: publish the chosen notebooks with one preset; return 1 if a page failed."""
     from .publish.jobs import Job, located, recorded
     from .publish.notebooks import find_notebook, notebook_paths
     from .publish.parameters import find_preset, read_parameters
@@ -290,7 +290,7 @@ def _batch_name(entries: list) -> str:
 
 
 def campaign_command(arguments: argparse.Namespace) -> int:
-    """Run `wanbench campaign`: measure a repetition, unless the last one began less than half a period ago."""
+    """Run `wanbench campaign`: repeat a campaign, unless its last run began less than half a period ago."""
     from .measure.campaign.schedule import read_schedule
     from .publish.jobs import Job, declared, located
     from .publish.notebooks import find_notebook
@@ -331,7 +331,7 @@ def bucket_command(arguments: argparse.Namespace) -> int:
 
 
 def deposit_command(arguments: argparse.Namespace) -> int:
-    """Run `wanbench deposit`: copy a run with its metadata, and check hashes."""
+    """Run `wanbench deposit`: copy a run with its metadata for an archive, and check the hashes."""
     from .runs.deposit import LICENCE, deposit
 
     print(f"Deposit, checked by SHA-256: {deposit(arguments.run, arguments.target, arguments.licence or LICENCE)}")

@@ -81,11 +81,10 @@ def interleaved(settings: Sequence[str], blocks: int, *, seed: int = 0) -> pd.Da
     """
     Plan runs that alternate between settings: one row per run, with `order` (from 1), `block` (from 1) and `setting`.
 
-    A block holds the settings in some order and then in reverse order (A B B A), so linear drift affects all settings
-    equally. Every second block starts from the reverse order (B A A B), so with two settings and an even number of
-    blocks quadratic drift does, too. The order is drawn
-    again, from `seed`, for every two blocks. Raise ParameterError for fewer than two settings, a repeated setting, or
-    fewer than one block.
+    A block holds the settings in a random order and then in the reverse order (A B B A), so linear drift affects all
+    settings equally. Every second block swaps the two orders of the block before it (B A A B), so quadratic drift
+    affects two settings equally if the number of blocks is even. `seed` determines the random orders. Raise
+    ParameterError for fewer than two settings, a repeated setting, or fewer than one block.
 
     >>> " ".join(interleaved(["A", "B"], 4, seed=0).setting)
     'A B B A B A A B A B B A B A A B'

@@ -37,7 +37,7 @@ class Check:
 
     @property
     def is_optional(self) -> bool:
-        """Return whether everything else works without it."""
+        """Return whether wanbench works if this is missing, except for what `needed_for` says."""
         return self.needed_for.endswith("(optional)")
 
 
@@ -132,7 +132,7 @@ def _kafka() -> Check:
 
 
 def why_not_here(needs_kafka: bool) -> str | None:
-    """Return the reason why this machine cannot measure a notebook; None if it can."""
+    """Return why this machine cannot measure a notebook, with Kafka if `needs_kafka`; None if it can."""
     from .measure import kafka
     from .measure.labs.local import LocalLab
 
@@ -141,7 +141,10 @@ def why_not_here(needs_kafka: bool) -> str | None:
 
 
 def unusable_clouds(labs: Iterable[str | None]) -> dict[str, str]:
-    """Return, for each cloud among these values of the parameter `lab`, why this machine cannot use it."""
+    """
+    Find the clouds in `labs`, values of the parameter `lab` such as "aws+gcp", that this machine cannot use; return the
+    reasons by cloud.
+    """
     from .measure.labs import CLOUDS
 
     wanted = {cloud for lab in labs for cloud in str(lab).split("+")} & set(CLOUDS)

@@ -15,7 +15,7 @@ class RawDataError(WanbenchError, ValueError):
     """
     A raw file is invalid: line `line_number` holds `found` where `expected` is required.
 
-    Lines count from 1; None stands for the whole file. Long texts are shortened.
+    `line_number` counts from 1, or is None for the whole file. Long texts are shortened.
     """
 
     MAX_FOUND = 120  # a damaged file may be one long line

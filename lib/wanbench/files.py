@@ -10,7 +10,7 @@ from pathlib import Path
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Add `path` to any OSError without a path: errors of writes, such as "No space left on device", have none."""
+    """Add `path` to an OSError of the `with` block that names no file, such as "No space left on device"."""
     try:
         yield
     except OSError as error:

@@ -44,7 +44,7 @@ class Finding:
     unit : str
         "" for numbers without a unit.
     n, n_regions : int or None
-        Numbers of units of replication, and of regions that these units come from.
+        Number of independent units, such as runs or pairs, and number of regions that they come from.
     method, assumption : str
         How the numbers were computed, and what would invalidate them.
     answer : bool
@@ -103,7 +103,7 @@ class Finding:
         return f'<div class="finding"><p>{escape(self.sentence)}</p>{notes}{more}</div>'
 
     def save(self, folder, page: str | None = None) -> Finding:
-        """Write `<folder>/<name>.json`, with `page` if given, and return the finding as written."""
+        """Write the finding to `<folder>/<name>.json`, on the page `page` if given, and return it as written."""
         finding = self if page is None else replace(self, page=page)
         content = {field.name: getattr(finding, field.name) for field in fields(finding)}
         text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

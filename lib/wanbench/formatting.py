@@ -32,7 +32,9 @@ def decimals(value: float, low: float = nan, high: float = nan, digits: int = 3)
 
 def number(value: float, places: int | None = None) -> str:
     """
-    Format a number with commas between thousands. NaN becomes "unknown", and infinity "no limit".
+    Format a number with commas between thousands; NaN becomes "unknown", and infinity "no limit".
+
+    `places` is the number of decimal places; by default, numbers that are not whole have three significant digits.
 
     >>> number(2070), number(0.12345), number(1234.5, 0), number(1260, -2), number(-0.0001, 2)
     ('2,070', '0.123', '1,234', '1,300', '0.00')
@@ -50,7 +52,7 @@ def number(value: float, places: int | None = None) -> str:
 
 def scale(unit: str, value: float) -> tuple[float, str]:
     """
-    Return the factor by which to divide a value in `unit`, and the prefixed unit of the result, so that it is short.
+    Choose the prefixed unit in which a value in `unit` is short; return the factor to divide by, and the chosen unit.
 
     >>> scale("bit/s", 3.2e8), scale("fraction", 0.4), scale("ms", 1e6)
     ((1000000.0, 'Mbit/s'), (0.01, '%'), (1, 'ms'))
@@ -72,11 +74,11 @@ def quantity(value: float, unit: str = "", low: float = nan, high: float = nan) 
 
 def interval(value: float, low: float, high: float, unit: str = "") -> tuple[str, str]:
     """
-    Format a value and its interval in the same unit and with the same number of decimal places.
+    Format a value, and its interval in the same unit and with the same number of decimal places, as two texts.
 
-    If the ends differ by more than a factor of `WIDE`, each has three significant digits, because the lower end would
-    otherwise be rounded to 0. Without an interval, its text is ""; of an interval with an infinite end, only the other
-    end is shown.
+    If the ends differ by more than a factor of `WIDE`, each number has three significant digits, because the lower end
+    would otherwise be rounded to 0. The second text shows only the finite end of an interval with an infinite end, and
+    is "" if an end is NaN.
 
     >>> interval(14.2371, 13.912, 14.553, "ms per 1,000 km")
     ('14.24 ms per 1,000 km', '13.91 to 14.55')
@@ -92,7 +94,10 @@ def interval(value: float, low: float, high: float, unit: str = "") -> tuple[str
 
 
 def places_of(value: float, low: float, high: float) -> int | None:
-    """Return the decimal places for a value and its interval; None if each end needs its own number of places."""
+    """
+    Return the number of decimal places for a value and its interval; None if the interval's ends differ by more than a
+    factor of `WIDE`.
+    """
     wide = low > 0 and isfinite(high) and high > WIDE * low
     return None if wide else decimals(value, low, high)
 
@@ -120,7 +125,7 @@ def span(low: float, high: float, places: int | None = None) -> str:
 
 def count(n: int, noun: str, plural: str | None = None) -> str:
     """
-    Format a count with its noun.
+    Format a count with its noun; the plural is `plural`, by default the noun with an s.
 
     >>> count(1, "pair"), count(2070, "pair"), count(0, "echo", "echoes")
     ('1 pair', '2,070 pairs', '0 echoes')
@@ -157,7 +162,7 @@ def rounded(value):
 
 def duration(seconds: float) -> str:
     """
-    Return a time in the unit that suits its length.
+    Format a time in s, min or h, depending on its length.
 
     >>> duration(90), duration(600), duration(10_000)
     ('90 s', '10.0 min', '2.8 h')

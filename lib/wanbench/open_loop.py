@@ -1,12 +1,12 @@
 """
-Decide from counts whether an open-loop load is valid: its generator sent records on schedule, without waiting for
-earlier ones.
+Decide from counts whether an open-loop load is valid: whether its generator kept its schedule, without waiting for
+earlier records.
 
-The generator fell behind if its producers handed more than 1 % of the records to the Kafka client late, or if one of
-its consumer groups left more than 1 % waiting in the client: for more than 5 ms, and for more than 5 % of the median
-latency (to the acknowledgement, or end to end). The 99th percentile of latency may then be due to the generator.
-Waits for a full queue do not count as lateness. A shorter delay may be a time slice of a busy processor, or is too
-small a part of the latency to change a conclusion.
+The generator fell behind if its producers handed more than 1 % of the records to the Kafka client too late, or if one
+of its consumer groups left more than 1 % waiting in the client for too long. Too late or too long means: by more than 5
+ms and more than 5 % of the median latency (to the acknowledgement, or end to end). The 99th percentile of latency may
+then be due to the generator. Waits for a full queue do not count. A shorter delay may be a time slice of a busy
+processor, or is too small a part of the latency to change a conclusion.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,9 @@ LATE_UNIT_MS = 0.1  # unit of the programs' counts of lateness
 
 def quantile(counts: Mapping[int, int], q: float, n_lost: int = 0) -> int | None:
     """
-    Return the quantile `q` of values from their counts; None if it falls on a lost record, or there are no records.
+    Return the quantile `q` (from 0 to 1) of values, from the number of records with each value.
+
+    A lost record ranks above all values. Return None if the quantile is that of a lost record, or without records.
 
     >>> quantile({10: 98, 70: 1}, 0.99, n_lost=1), quantile({10: 98}, 0.99, n_lost=2)
     (70, None)
@@ -34,10 +36,9 @@ def quantile(counts: Mapping[int, int], q: float, n_lost: int = 0) -> int | None
 
 def fell_behind(late: Mapping[int, int], latency_us: Mapping[int, int]) -> bool:
     """
-    Return whether the generator fell behind.
+    Return whether the generator's producers, or one of its consumer groups, fell behind.
 
-    `late` counts the records of producers or of a group by lateness in units of `LATE_UNIT_MS`, `latency_us` counts
-    them by latency in µs.
+    `late` counts their records by lateness in units of `LATE_UNIT_MS`, `latency_us` by latency in µs.
 
     >>> fell_behind({0: 98, 60: 2}, {20_000: 100}), fell_behind({0: 98, 60: 2}, {900_000: 100})
     (True, False)

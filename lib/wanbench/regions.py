@@ -111,8 +111,9 @@ def catalogue() -> pd.DataFrame:
 
 def select(clouds: Iterable[str] | None = None, names: Iterable[str] | None = None) -> pd.DataFrame:
     """
-    Return the catalogue's regions that are in these clouds and have these names, in the order of `names`; None allows
-    all.
+    Return the catalogue's regions that are in these clouds and have these names; None allows all.
+
+    The rows are in the order of `names`, or else of the catalogue.
 
     Raise ParameterError for an unknown cloud or region, a repeated name, or a string instead of a list.
 

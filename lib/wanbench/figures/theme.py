@@ -130,7 +130,8 @@ def headline(sentence: str, otherwise: str) -> str:
 
 def shortened(text: str, limit: int = ALT_CHARACTERS) -> str:
     """
-    Return the sentences of a string that fit into `limit` characters; if these are few, add the start of the next.
+    Return the sentences of a string that fit into `limit` characters; if they fill less than half, add the start of the
+    next.
 
     >>> shortened("RTT grows by 2.5 ms. It is rough.", limit=25)
     'RTT grows by 2.5 ms.'
@@ -185,7 +186,7 @@ def log_axis(values, unit: str, max_ticks: int = 10) -> dict:
     """
     Return Plotly's settings of a logarithmic axis for `values`, with ticks at 1, 2 and 5 times powers of ten.
 
-    If that gives more than `max_ticks` ticks, only powers of ten get one. If the largest value is less than 5 times the
+    With more than `max_ticks` of these, only powers of ten have ticks. If the largest value is less than 5 times the
     smallest, ticks are closer together.
 
     >>> log_axis([90e6, 1.1e9], "bit/s")["ticktext"]

@@ -1,4 +1,4 @@
-"""Measuring: labs and their links, Kafka clusters, experiments, plans, and the campaigns that run plans on labs."""
+"""Open labs of hosts, with emulated links and Kafka clusters, and run plans of experiments on them."""
 
 from wanbench import submodules
 

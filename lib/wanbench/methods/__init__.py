@@ -4,7 +4,8 @@ Statistical methods: functions that take tidy tables and return estimates with i
 `result` (what every analysis returns), `regions` (pairs of regions and their dependence: regression, space,
 jackknives), `distance` (RTT and throughput against distance), `tcp` (models of throughput), `time` (autocorrelated
 series), `tails` (latency quantiles), `factorial` (designed experiments), `lab` (whether a lab delivered what was
-requested), `trials` (Kafka trials), `cost` (what a cluster costs), `claims` (verdicts on a source's claims).
+requested), `trials` (Kafka trials), `cost` (what a cluster costs), `claims` (verdicts on a source's claims),
+`comparison` (what changed between two runs).
 
 Nothing here imports a lab or a page.
 """

@@ -1,9 +1,9 @@
 """
 Run a batch: notebooks with many sets of parameters; each set is a job with its own folder.
 
-Each job is a process on this machine, or on a worker of a Dask cluster that sees the same folder. A job's page appears
-complete, by a rename, and holds a hash of its sources. After any kill, the same command keeps jobs with a page and runs
-the others.
+Each job is a process on this machine, or on a worker of a Dask cluster that sees the same folder. A job writes its page
+in a temporary folder, which is renamed when the page is complete, with a hash of the page's sources. After any kill,
+the same command keeps jobs with a page and runs the others.
 """
 
 from __future__ import annotations
@@ -77,8 +77,9 @@ class BatchJob:
     A page to make as part of a batch.
 
     `folder` is the batch's folder, and `root` the checkout. `varied` has the parameters in which the batch's jobs with
-    this notebook differ. `session` names the command that runs the batch, and `library` is the `library_hash` on its
-    machine. `to` is the address of the batch's folder in a bucket, or "" if the batch is on this machine.
+    this notebook differ. `session` identifies the command that runs the batch, and `library` is the hash of wanbench
+    and the installed packages on the machine of that command. `to` is the address of the batch's folder in a bucket, or
+    "" if the batch is on this machine.
     """
 
     page: Job
@@ -123,7 +124,7 @@ class BatchJob:
             return State()
 
     def put(self, state: str, **more) -> State:
-        """Write the state of the job, and return it."""
+        """Write the job's state, with other fields from `more`, and return it."""
         new = replace(self.state(), **{"reason": "", "made_from": self.page.made_from} | more, state=state)
         replace_file(self.path / "state.json", (json.dumps(asdict(new), ensure_ascii=False) + "\n").encode())
         return new
@@ -138,7 +139,7 @@ class BatchJob:
         return log.read_text(errors="replace").strip().rpartition("\n")[2].strip() if log.exists() else ""
 
     def make(self) -> None:
-        """Make the page in a temporary folder, and put it in place."""
+        """Make the page in a temporary folder, and move it to `page`, or to `failed` if it failed."""
         for left in self.path.glob(".page-*"):
             shutil.rmtree(left, ignore_errors=True)
         self.put("running")
@@ -159,9 +160,10 @@ class BatchJob:
 
 def run_job(job: BatchJob, environment: Mapping[str, str]) -> State:
     """
-    Run a job in a new process on this machine until it ends or its command no longer runs; return the state.
+    Run a job in a new process on this machine until it ends or the batch's command has ended; return the job's state.
 
-    Raise WanbenchError if this machine does not see the batch's folder or the checkout.
+    `environment` has further environment variables for the process. Raise WanbenchError if this machine does not see
+    the batch's folder or the checkout.
     """
     for path in (job.folder / SESSION, job.page.notebook):
         if not path.exists():
@@ -218,7 +220,7 @@ def _locked(path: Path, otherwise: str = "") -> Iterator[None]:
 
 def prepared(jobs: Sequence[BatchJob]) -> list[BatchJob]:
     """
-    Return the jobs of a batch with names and the hashes of their sources.
+    Return the jobs of a batch, each with a name and the hash of its sources.
 
     A name has the notebook's number, the swept values, and other values in which the jobs with this notebook differ.
     Raise ParameterError if two jobs are the same.
@@ -255,11 +257,11 @@ def run_batch(
     """
     Run the jobs of a batch that have no page yet, write the page of the batch, and return the state of each job.
 
-    Analysing jobs run first, `processes` at a time (None: one for each processor) or spread over the workers of the
-    Dask scheduler at the address `cluster`; then measuring jobs one at a time, or on workers with the resource
-    `measure`. The next command runs a failed job again, until the job has failed `FAILURES` times; with `retry`,
-    always. `kind` is the class of the driver, by default `Driver`. Raise WanbenchError if another command runs the
-    batch, or if the connection to the scheduler is lost.
+    Jobs that only analyse run first: `processes` at a time (None: one for each processor), or on the workers of the
+    Dask scheduler at the address `cluster`. Jobs that measure follow: one at a time, or on those workers that have the
+    resource `measure`. The next command runs a failed job again, until the job has failed `FAILURES` times; with
+    `retry`, always. `kind` is the class that runs the batch, by default `Driver`. Raise WanbenchError if another
+    command runs the batch, or if the connection to the scheduler is lost.
     """
     processes = len(os.sched_getaffinity(0)) if processes is None else check_number("-j", processes, 1, whole=True)
     jobs, folder = prepared(jobs), jobs[0].folder
@@ -276,7 +278,7 @@ tell = partial(print, file=sys.stderr, flush=True)
 
 
 class Driver:
-    """Run a batch: submit its jobs, report changes of their states, and write the batch's page."""
+    """Submit the jobs of a batch, print changes of their states, and write the batch's page."""
 
     run_job = staticmethod(run_job)
 
@@ -287,7 +289,10 @@ class Driver:
 
     def run(self, pools) -> list[State]:
         """
-        Run the queued jobs and return the states of all; `pools` is a context manager for `submit(run, job, *more)`.
+        Run the queued jobs and return the states of all jobs.
+
+        `pools` is a context manager whose value is `submit(run, job, *more)`, a function that starts `run` and returns
+        its future.
         """
         waiting = [job for job in self.jobs if self.states[job.name].state == "queued"]
         environment = {name: value for name, value in os.environ.items() if name.startswith("WANBENCH_")}

@@ -1,9 +1,9 @@
 """
 Keep a batch in a bucket: each job runs in a temporary folder, and copies its files to the bucket.
 
-The record of a page, which says that the page is complete, is copied last. The command that runs the batch works on a
-local copy of the batch's folder. pyarrow copies: unlike s3fs it is installed already, and it allows any version of
-boto3.
+A page's record, which marks the page as complete, is copied last. The command that runs the batch works on a local copy
+of the batch's folder. pyarrow copies the files: unlike s3fs, it is a dependency of wanbench anyway and does not
+restrict the version of boto3.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Bucket:
     """
     Copy files to and from a batch's folder in a bucket.
 
-    The address is such as "s3://bucket/prefix/name"; raise ParameterError for another form.
+    The address has the form "s3://bucket/prefix/name"; raise ParameterError for any other.
     """
 
     def __init__(self, address: str):
@@ -54,7 +54,7 @@ class Bucket:
                 fs.copy_files(f"{self.path}/{name}", str(folder / name), source_filesystem=self.files)
 
     def session(self) -> str:
-        """Return the name of the command that runs the batch, or "" if the command has ended."""
+        """Return the id of the command that runs the batch, or "" if the command has ended."""
         with self.files.open_input_stream(f"{self.path}/{SESSION}") as file:
             return file.read().decode()
 
@@ -63,7 +63,7 @@ bucket_at = cache(Bucket)  # each new one asks where the bucket is
 
 
 class FarJob(BatchJob):
-    """A job of a batch that is kept in a bucket."""
+    """A job whose batch is kept in a bucket."""
 
     def is_wanted(self) -> bool:
         """Return whether the bucket still names the command that started this job."""
@@ -88,7 +88,11 @@ def _temporary() -> Iterator[Path]:
 
 
 def run_in_bucket(jobs: Sequence[BatchJob], *how) -> list[State]:
-    """Run a batch as `run_batch` does, in the jobs' bucket. Raise ParameterError if a job measures."""
+    """
+    Run a batch whose jobs name a bucket, as `run_batch` does with the arguments `how`.
+
+    Raise ParameterError if a job measures.
+    """
     if any(job.measures for job in jobs):
         raise ParameterError("--to with a notebook that measures here; allowed: notebooks that analyse.")
     with _temporary() as folder:
@@ -97,7 +101,7 @@ def run_in_bucket(jobs: Sequence[BatchJob], *how) -> list[State]:
 
 
 def run_far(job: BatchJob, environment: Mapping[str, str]) -> State:
-    """Do as `run_job`, in a temporary folder, and copy the log, the page and the state of the job to its bucket."""
+    """Run a job as `run_job` does, but in a temporary folder; copy its log, page and state to the job's bucket."""
     bucket = bucket_at(job.to)
     with _temporary() as folder:
         here = replace(job, folder=folder)

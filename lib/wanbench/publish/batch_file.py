@@ -14,7 +14,11 @@ ENTRY = ("notebook", "parameters", "sweep")
 
 
 def read_batch(path: Path) -> list[tuple[str, dict, dict]]:
-    """Read a batch file: a list of mappings with `notebook`, and perhaps `parameters` and `sweep` (name: values)."""
+    """
+    Read a batch file; return notebook, parameters and sweep of each entry.
+
+    The YAML file lists mappings with `notebook` and, optionally, `parameters` and `sweep` (values by parameter name).
+    """
     entries, read = read_yaml(path, "batch"), []
     for number, entry in enumerate(entries if isinstance(entries, list) and entries else [entries], 1):
         place, given = f"{path}: entry {number}", entry if isinstance(entry, dict) and entry.keys() <= {*ENTRY} else {}

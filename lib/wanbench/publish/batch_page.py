@@ -1,4 +1,4 @@
-"""Write the page of a batch: its jobs with their states, and each finding against the parameters that vary."""
+"""Write the page of a batch: its jobs with their states, and each finding by the parameters that vary."""
 
 import json
 import os
@@ -25,7 +25,7 @@ PARAMETER = "parameter "
 
 
 def write_batch_page(jobs: Sequence, states: Mapping) -> None:
-    """Write `index.html` and `results.csv`, the findings of all jobs, into the folder of a batch."""
+    """Write `index.html` (jobs and states) and `results.csv` (findings of all jobs) into the folder of a batch."""
     folder, taken = jobs[0].folder, set()
     results = pd.concat([_results(job, states[job.name]) for job in jobs], ignore_index=True)
     drawn = [_small_multiples(notebook, rows) for notebook, rows in results.groupby("notebook")]
@@ -41,9 +41,8 @@ def write_batch_page(jobs: Sequence, states: Mapping) -> None:
 
 def tidy(notebook: Path, folder: Path) -> None:
     """
-    Make a job's page refer to the batch's assets, and drop times, paths and random ids from its executed notebook.
-
-    Without these, equal results give equal files.
+    Make a job's page refer to the batch's assets, and drop times, paths and random ids from its executed notebook, so
+    that equal results give equal files.
     """
     os.chmod(folder, 0o755)  # nosec B103  # a published folder is for all to read
     for page in folder.glob("*.html"):

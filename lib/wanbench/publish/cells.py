@@ -84,7 +84,7 @@ class TextRenderer(IPythonRenderer):
         return _shown(rf"\begin{{{name}}}{body}\end{{{name}}}", "block")
 
     def html_of(self, source: str) -> str:
-        """Convert Markdown to HTML."""
+        """Convert the Markdown of a cell to HTML."""
         return MarkdownWithMath(renderer=self).render(source)
 
 
@@ -136,7 +136,9 @@ _cleaner = SanitizeHTML(tags=[*TEXT_TAGS.split(), *FORMULA_TAGS.split()], attrib
 
 def clean(html: str) -> str:
     """
-    Escape unsafe HTML elements, and drop style elements, which pandas adds to tables.
+    Make the HTML of an output safe, and prepare its tables for the style sheet.
+
+    Escape unsafe elements, and drop style elements, which pandas adds to tables.
 
     >>> clean('<b>4 ms</b><script>alert()</script>')
     '<b>4 ms</b>&lt;script&gt;alert()&lt;/script&gt;'
@@ -146,7 +148,8 @@ def clean(html: str) -> str:
     >>> clean('<table><tbody><tr><td>3.2</td><td>aws</td></tr></tbody></table>')
     '<table><tbody><tr><td class="number">3.2</td><td>aws</td></tr></tbody></table>'
 
-    A heading without text, such as that of an index, is an ordinary cell. Write "none" into a table without rows.
+    Turn column headings without text, such as that of an index, into ordinary cells. Write "none" into a table without
+    rows.
 
     >>> clean('<table><tbody></tbody></table>')
     '<table><tbody><tr><td colspan="99">none</td></tr></tbody></table>'
@@ -170,8 +173,9 @@ PRIORITY = (MIME, provenance.MIME, *FORMATS.split())
 @dataclass
 class Part:
     """
-    One part of a page: its kind ("text", "code" or "output"), and its HTML or, for a figure, the figure and the
-    caption's sentences that the page does not state above.
+    One part of a page: its kind ("text", "code" or "output"), and its HTML or, for a figure, the figure.
+
+    `caption` is the figure's caption without the sentences that the page already shows above.
     """
 
     kind: str
@@ -218,7 +222,7 @@ def read_cells(notebook: NotebookNode) -> Parts:
     Split a notebook into the parts of its page.
 
     Drop standard error, because it shows progress, which differs between runs. Join a code cell that has no output with
-    the next code cell. List the sections that were left out, with the reasons, at the end.
+    the next code cell. At the end, list the optional sections that were left out for lack of data, with the reasons.
     """
     renderer = TextRenderer()
     highlight = Highlight2HTML(pygments_lexer="ipython3")

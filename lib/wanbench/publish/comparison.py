@@ -1,4 +1,4 @@
-"""Write a comparison as a page, as JSON, and as JUnit XML, which continuous integration reads."""
+"""Write the comparison of two runs as a page, as JSON, or as JUnit XML, which continuous integration reads."""
 
 import json
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from .provenance import Source
 
 
 def write_page(found: Changes, path: Path) -> None:
-    """Write a stand-alone page, with the style inside and Plotly's script next to it."""
+    """Write a comparison as a stand-alone HTML page, with the style inside and Plotly's script next to it."""
     figure = read_figure(json.loads(found.figure().to_json()), 1, set())
     # Snippet escapes.
     drawn = Markup(snippet(figure, Source(f"From {found.a} and {found.b}"), EXPORT_PX["blog"]))  # nosec B704
@@ -32,7 +32,7 @@ def write_page(found: Changes, path: Path) -> None:
 
 
 def write_json(found: Changes, path: Path) -> None:
-    """Write everything that the comparison found."""
+    """Write a comparison as JSON: its sentence, cautions, tables and exit code."""
     about = {"a": found.a, "b": found.b, "margin": found.margin, "exit_code": found.exit_code()}
     about |= {"sentence": found.sentence, "cautions": found.cautions}
     tables = {"differs": found.differs, "left_out": found.left_out, "comparisons": found.rows}
@@ -41,7 +41,7 @@ def write_json(found: Changes, path: Path) -> None:
 
 
 def write_junit(found: Changes, path: Path) -> None:
-    """Write a test case per comparison: failed if changed, skipped if undecided."""
+    """Write a comparison as JUnit XML: a test case for each row, failed if changed, skipped if undecided."""
     suites = ElementTree.Element("testsuites", name=f"{found.b} compared with {found.a}")
     for quantity, rows in found.rows.groupby("quantity", sort=False):
         counts: dict = {kind: str(int((rows.verdict == one).sum())) for kind, one in STATES.items()}

@@ -159,7 +159,7 @@ def execute(
     path: Path, given: Mapping[str, object], output: Path, stream: TextIO | None = None, findings: Path | None = None
 ) -> Executed:
     """
-    Run a whole notebook; its working directory is its own folder, as in JupyterLab.
+    Run a whole notebook in the notebook's own folder, as JupyterLab does.
 
     `given` holds values by parameter name; other parameters keep their defaults. The executed notebook is written to
     the path `output`, even if a cell fails. Progress and the notebook's standard error are written to `stream`, by
@@ -215,7 +215,7 @@ class Progress:
         self._print(f"{name}: {cells} cells")
 
     def cell_starts(self, cell: NotebookNode, cell_index: int) -> None:
-        """Count a cell; if it is a heading, print its number and text."""
+        """Count a cell of the notebook; if it begins with a heading, print the cell's number and the heading."""
         if INJECTED in tags(cell):
             return
         self.number += 1

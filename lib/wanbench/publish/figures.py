@@ -47,7 +47,7 @@ class Figure:
 
     @property
     def height_px(self) -> int | None:
-        """Return the height that the figure or its template sets; None if neither does."""
+        """Return the height in pixels that the figure or its template sets; None if neither does."""
         template = self.layout.get("template", {}).get("layout", {})
         height = self.layout.get("height", template.get("height"))
         return int(height) if isinstance(height, (int, float)) and 0 < height < 10_000 else None
@@ -92,8 +92,8 @@ def read_figure(content: dict, number: int, taken: set[str]) -> Figure:
     """
     Read a figure from `content`, Plotly's JSON in the output of a cell.
 
-    `number` counts the figures of the page from 1, and names a figure without a name. Add the figure's name to `taken`,
-    the names in use.
+    `number` is the figure's position on the page, from 1; a figure without a name is named after it. Add the name to
+    `taken`, the names in use.
     """
     layout = dict(content["layout"])
     meta = layout.pop("meta", {})

@@ -1,4 +1,4 @@
-"""Fork the kernels of notebooks, and jobs of a batch, from a process that has imported what they need."""
+"""Fork the kernels of notebooks, and the jobs of a batch, from a process that has already imported what they need."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KernelProvisionerFactory.provisioners[PROVISIONER] = EntryPoint(PROVISIONER, f"{
 
 
 def fork(target: Callable, *arguments) -> BaseProcess:
-    """Start a process that calls `target`, in a session of its own."""
+    """Start a process, in a new session, that calls `target` with `arguments`; return the process."""
     multiprocessing.current_process().daemon = False  # a worker of Dask may start processes
     process = PROCESSES.Process(target=_run, args=[target, arguments])
     with LOCK:
@@ -63,14 +63,16 @@ def _run(target: Callable, arguments) -> None:
 
 
 def starter() -> BaseProcess:
-    """Return the process that called `fork` for this one."""
+    """Return the process that started this one by `fork`."""
     found = multiprocessing.parent_process()
     assert found
     return found
 
 
 def settle(folder: str | Path, environment: Mapping[str, str], out: int, err: int) -> None:
-    """Give this process a working directory, environment variables, and files for its output."""
+    """
+    Set this process's working directory, environment, standard output `out` and standard error `err` (descriptors).
+    """
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
@@ -79,10 +81,10 @@ def settle(folder: str | Path, environment: Mapping[str, str], out: int, err: in
 
 
 class Forks(LocalProvisioner):
-    """Start kernels by forks."""
+    """Start IPython kernels as forks, for jupyter_client."""
 
     async def launch_kernel(self, cmd, **options):
-        """Start an IPython kernel with the arguments of its command; start another kernel as jupyter_client does."""
+        """Start an IPython kernel as a fork, given its command `cmd`; start any other kernel as jupyter_client does."""
         if "ipykernel_launcher" not in cmd:
             return await super().launch_kernel(cmd, **options)
         arguments = cmd[cmd.index("ipykernel_launcher") + 1 :]
@@ -113,7 +115,7 @@ class Kernel:
 
 
 class Output:
-    """The files of standard output and standard error, which can be sent to a process."""
+    """The files of standard output and standard error, which can be sent to another process."""
 
     def __reduce__(self):
         """Send duplicates."""

@@ -36,7 +36,7 @@ class Job:
 
     @property
     def lab(self) -> str | None:
-        """The lab that the notebook will use: the given value, or else its default; None if it measures nothing."""
+        """Return the lab that the notebook will use, as given or by default; None if the notebook measures nothing."""
         parameter = declared(self.notebook).get("lab")
         return self.given.get("lab", parameter.default if parameter else None)
 
@@ -46,12 +46,16 @@ class Job:
 
 
 def located(notebook: Path, given: dict, source: str) -> dict:
-    """Return the parameters with absolute paths; relative ones start in this folder, or else in the checkout's root."""
+    """
+    Return the parameters with file paths that are valid in the notebook's folder (see `resolve_paths`).
+
+    Relative paths are looked up in the current directory, then in the checkout's root.
+    """
     return resolve_paths(given, declared(notebook), notebook, [Path.cwd(), root()], root(), source)
 
 
 def own_parameters(notebook: Path, given: dict, preset: str) -> str | None:
-    """Return a sentence about the parameters that differ from those of a preset; None if none differs."""
+    """Return a sentence that lists the parameters that differ from those of a preset; None if none differs."""
     path = preset_paths(notebook.stem, root()).get(preset)
     usual = {parameter.name: parameter.default for parameter in declared(notebook).values()}
     usual |= read_parameters(path) if path else {}

@@ -34,9 +34,9 @@ class Page:
 
     `lead` is the first paragraph, `answers` are the findings that answer its question, `where` and `days` say where and
     on which days its data were measured, and `basis` says so in a sentence. `sources` are the articles whose claims the
-    page tests. `appendix` has sections to fold. `drawn` has the names of the figures with SVG and PNG files, and
-    `cover` the name of the figure for the front page. `static_note` says why such files are missing. `source_line`
-    stands below every drawing. `commit` is the checkout's.
+    page tests. `appendix` has the folded sections. `drawn` has the names of the figures with SVG and PNG files, and
+    `cover` the name of the figure for the front page. `static_note` says why such files are missing. `source_line` is
+    printed below every drawing. `commit` is the checkout's.
     """
 
     name: str
@@ -93,7 +93,8 @@ def make_page(
     Write a page and the files of its figures below the folder `site`, and return the page.
 
     `renderer` draws the SVG and PNG files; without it the page says that there are none. The top of the page shows
-    `replay_reason` (why the page shows the committed recording) and `remark`.
+    `answers` (the findings that answer its question), `replay_reason` (why it shows the committed recording) and
+    `remark`. `preset` is the name of the preset that gave the parameters.
     """
     cells = read_cells(executed.notebook)
     made_from, drawn, note = origin(), set(), None
@@ -149,7 +150,7 @@ def write_claims_page(audit: Audit, path: Path) -> Path:
 
 
 def write_alone(template: str, path: Path, **shown) -> Path:
-    """Write a page outside any site, with the style inside, and return its path."""
+    """Write a page outside any site from a template and the values `shown`, with the style inside; return its path."""
     # A file of this package.
     style = Markup(files("wanbench.publish").joinpath("assets/site.css").read_text("utf-8"))  # nosec B704
     html = templates().get_template(template).render(style=style, version=__version__, **shown)
@@ -169,12 +170,12 @@ def _days(runs: list[dict]) -> tuple[str, ...]:
 
 def _basis(where: str, days: tuple[str, ...], replay_reason: str | None, is_demonstration: bool) -> str:
     if not where:
-        return "This page itself measures nothing: it uses published or simulated data, or what other pages found."
+        return "This page itself measures nothing: it uses published or simulated data, or the findings of other pages."
     measured = f"Measured {where}, on {' and '.join(dict.fromkeys((days[0], days[-1]))) if days else 'an unknown day'}."
     if is_demonstration:
         measured = (
-            "This page is a demonstration: its trials are few and short, so they decide little. The preset “full” has "
-            f"enough of them. {measured}"
+            "This page is a demonstration: its trials are few and short, so they decide few questions. The preset "
+            f"“full” has more and longer trials. {measured}"
         )
     return f"{measured} This page shows that recording. {replay_reason}" if replay_reason else measured
 

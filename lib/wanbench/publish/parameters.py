@@ -87,7 +87,7 @@ def accept(kind, value: object, place: str = "") -> object:
 
 def kind_of_value(value: object):
     """
-    Return the type that values must have if this is the default.
+    Return the type that a parameter's values must have if its default is `value`.
 
     >>> kind_text(kind_of_value([1, 2.5]))
     'list of float'

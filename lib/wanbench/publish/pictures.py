@@ -142,7 +142,11 @@ class Renderer:
         return [folder / name for name in names]
 
     def draw(self, figure: Figure, size: tuple[int, int], endings, line: str) -> dict[str, bytes]:
-        """Draw a figure above its source line, and return its picture for each of `endings` (of svg, png, pdf)."""
+        """
+        Draw a figure above its source line at `size` (width, height in pixels), and return the pictures by ending.
+
+        `endings` are the formats: svg, png, pdf.
+        """
 
         def drawn() -> dict[str, bytes]:
             self._start()
@@ -253,8 +257,8 @@ def find_figure(path: str, root: Path, title: str | None = None, *, dark: bool =
     """
     Find a figure by "PAGE/NAME" in the page's executed notebook, and return it with its source.
 
-    `title` replaces the figure's own. Raise ParameterError, which lists what exists, if there is no such page or
-    figure, or the page was not made yet.
+    `title` replaces the figure's own; with `dark`, the figure has colours for a dark background. Raise ParameterError,
+    which lists what exists, if there is no such page or figure, or the page was not made yet.
     """
     page, _, name = path.partition("/")
     if not (page and name):
@@ -279,7 +283,11 @@ def find_figure(path: str, root: Path, title: str | None = None, *, dark: bool =
 
 
 def export(figure: Figure, source: Source, size: str, ending: str, path: Path) -> list[Path]:
-    """Write a figure to `path` in the format `ending`, with its source line, and return the paths written."""
+    """
+    Write a figure to `path`, with its source line, and return the paths written.
+
+    `ending` is the format: "svg", "png", "pdf" or "html". `size` is a key of `EXPORT_PX`.
+    """
     if ending == "html":
         replace_file(path, snippet(figure, source, EXPORT_PX[size]).encode())
         return [path, put_library(path)]
@@ -297,7 +305,7 @@ def put_library(path: Path) -> Path:
 
 
 def snippet(figure: Figure, source: Source, size: tuple[int, int]) -> str:
-    """Return HTML that draws a figure with the script `LIBRARY`; the source stands in the picture and below it."""
+    """Return HTML that draws a figure with the script `LIBRARY`, with the source in the drawing and below it."""
     cited = replace(figure, subtitle=f"{figure.subtitle} {source.line}.".strip())
     layout = fitted(cited, size[0]) | {"width": size[0], "height": max(size[1], figure.height_px or 0)}
     drawing = {"data": figure.data, "layout": layout, "config": {"displayModeBar": False}}

@@ -1,4 +1,4 @@
-"""Import what kernels and the processes of a batch's jobs need, in the process from which they are forked."""
+"""Import the modules that notebooks need, in the process from which their kernels and a batch's jobs are forked."""
 
 import atexit
 import os

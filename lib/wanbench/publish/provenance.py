@@ -87,7 +87,7 @@ def _lab(run) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """Origin of a page's numbers: `line` is printed below its figures; `date` and `software` go in metadata."""
+    """Origin of a page's numbers: `line` is printed below its figures; their files hold `date` and `software`."""
 
     line: str
     date: str = ""
@@ -96,8 +96,8 @@ class Source:
 
 def source_of(page: str, notebook: NotebookNode, runs: list[dict], origin: dict) -> Source:
     """
-    Return the source of a page's numbers: its runs; without runs, the published data that its notebook reads; without
-    both, a few words on its kind of page, such as "Simulated".
+    Return the source of a page's numbers: its runs; if there are none, the published data that its notebook reads; if
+    there are none either, a few words such as "Simulated".
 
     `origin` is the result of `runs.origin`.
     """

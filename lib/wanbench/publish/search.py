@@ -1,4 +1,4 @@
-"""Write the index that `assets/search.js` searches: every section of every page, as a script without a server."""
+"""Write the index of all sections of all pages, a script in which `assets/search.js` searches without a server."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,9 @@ class SectionTexts(HTMLParser):
         self.feed(html[html.index("<main") : html.index("</main>")])
 
     def handle_starttag(self, tag, attrs):
-        """Start a section at a heading or at a fold with an anchor, or leave out an element."""
+        """
+        Start a section at a heading or at a folded section with an anchor; start to skip code, tables and the like.
+        """
         given = dict(attrs)
         if tag in LEFT_OUT or given.get("class") == "anchor":
             self._out_of.append(tag)
@@ -37,7 +39,7 @@ class SectionTexts(HTMLParser):
             self._heading = True
 
     def handle_endtag(self, tag):
-        """End the section, heading or left-out element that the tag ends."""
+        """End the heading or the skipped element that the tag closes."""
         if self._out_of and tag == self._out_of[-1]:
             self._out_of.pop()
         elif tag in HEADINGS or tag == "summary":

@@ -41,9 +41,9 @@ def sources_hash(notebook: Path, given: dict, remarks: list, top: Path, *, stric
 
     The hash covers the notebook, its parameters and the files they name, the library, the installed packages, and all
     data that the page may read, including runs of its campaign. It also covers the page's findings, so that deleted
-    findings are computed again. Data files enter with path, size and modification time only: reading them would take as
-    long as making the page. Unless `strict`, it leaves out the commit, the browser that draws pictures, and what pages
-    and measurements add to the data folder.
+    findings are computed again. Of data files, only path, size and modification time are hashed: reading them would
+    take as long as making the page. Unless `strict`, it leaves out the commit, the browser that draws pictures, and
+    what pages and measurements add to the data folder.
     """
     campaign = _campaign(notebook, given)
     own = "" if kind(read_notebook(notebook)) == LEDGER else notebook.stem
@@ -58,7 +58,7 @@ def sources_hash(notebook: Path, given: dict, remarks: list, top: Path, *, stric
 
 
 def library_hash_now(strict: bool) -> str:
-    """Return a hash of the library and of the installed packages as they are now; `strict` as for `sources_hash`."""
+    """Return a hash of wanbench and of the installed packages as they are now; `strict` as for `sources_hash`."""
     hashed = hashlib.sha256()
     for path in sorted(PACKAGE.rglob("*")):
         if "__pycache__" not in path.parts and path.is_file():
@@ -109,9 +109,10 @@ class Record:
     """
     The state of a page: whether it is published, and what the front page says about it.
 
-    `outcome` is "published", "failed" (with `reason`) or "not made". `kind` is the value of `notebooks.kind`, `lead`
-    the first paragraph as HTML, `thumbnail` a path in the site, `basis` a sentence about the origin of the data,
-    `where` and `days` the place and the days of the measurement, and `made_from` the `sources_hash` of the page.
+    `outcome` is "published", "failed" (with `reason`) or "not made". `kind` is the value of `notebooks.kind`. `lead` is
+    the page's first paragraph as HTML, and `thumbnail` a path in the site. `basis` is a sentence about the origin of
+    the data; `where` and `days` are the place and the days of the measurement. `made_from` is the page's
+    `sources_hash`.
     """
 
     name: str
@@ -150,7 +151,7 @@ class Site:
 
     @classmethod
     def scratch(cls, root: Path, notebook: Path, given: Mapping):
-        """Return a separate site for one notebook with one set of parameters, without a front page."""
+        """Return a separate site, without a front page, for one notebook with one set of parameters."""
         digest = hashlib.sha256(json.dumps(dict(given), sort_keys=True, default=repr).encode()).hexdigest()[:8]
         folder = scratch_folder() / f"{notebook.stem}-{digest}"
         return cls(root, folder, folder / "build", folder / "findings", is_scratch=True)
@@ -270,8 +271,10 @@ class Site:
 
 def contradicted(folder: Path) -> list[dict[str, str]]:
     """
-    Return the claims that a re-run contradicts, from the findings of all pages, with `page`, `says`, `claimed`, and
-    `measured`: the rule of the verdict and the result.
+    Return the published claims that a re-run did not reproduce, from the tables of claims of all pages.
+
+    Each has `page`, `says` (the source's sentence), `claimed` (its number), and `measured` (the rule of the verdict and
+    what the re-run measured). `folder` has a folder of findings for each page.
     """
     tables = [pd.read_csv(path, dtype="str", keep_default_na=False) for path in sorted(folder.glob("[!.]*/claims.csv"))]
     rows = pd.concat(tables).to_dict("records") if tables else []

@@ -33,7 +33,7 @@ class Attempt:
     One attempt at a test.
 
     `outcome` is "done", "failed", or "interrupted" if the journal does not record its end. `last_sign_at_utc` is the
-    time of the last event of the session in which the attempt ran, up to the attempt's own end.
+    time of the last event before the attempt ended or its session broke off: the attempt was still running then.
     """
 
     test_id: str
@@ -51,7 +51,7 @@ class Attempt:
 
     @property
     def by_machine(self) -> bool:
-        """Return whether the machine caused a failure (a full disk, a missing program), and not the network path."""
+        """Return whether the attempt failed because of the machine: a full disk, a program that does not start."""
         return self.reason is not None and _OF_MACHINE.search(self.reason) is not None
 
 

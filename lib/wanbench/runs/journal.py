@@ -48,8 +48,8 @@ class Lines:
     """
     The content of a journal.
 
-    `events` are in order, each with its "line_number". `torn` is a truncated last line, which a killed process left;
-    `whole_bytes` is the length of the file without `torn`.
+    `events` are in order, each with its "line_number". `torn` is a truncated last line, which a killed process left
+    (b"" if there is none); `whole_bytes` is the length of the file without `torn`.
     """
 
     events: tuple[dict, ...]

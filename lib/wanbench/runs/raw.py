@@ -51,7 +51,7 @@ def write_raw(
     ended_at_utc: str,
 ) -> RawFile:
     """
-    Write `content` atomically to <folder>/<experiment>/<name>.
+    Write `content` atomically to <folder>/<experiment>/<name>; return its `RawFile`, which records the other arguments.
 
     Raise ParameterError if `experiment` or `name` is not a plain file name, or if the file exists.
     """

@@ -32,8 +32,9 @@ class Run:
     A run folder: its plan, the outcome of each test, and its raw files.
 
     `manifest` is None if the run is not finished. `torn` is a truncated last line of the journal, which a killed
-    process left and which is ignored; usually b"". `thinned` has, by the path of each raw file that was replaced by
-    counts, its "at_utc", "sha256" and "bytes", and the path, sha256 and bytes of the "counts".
+    process left and which is ignored; usually b"". `thinned` describes the raw files that a file of counts has
+    replaced, by path: "sha256" and "bytes" of the original, "at_utc" of the replacement, and "counts" with the path,
+    sha256 and bytes of the file of counts.
     """
 
     def __init__(self, folder: Path, manifest, lines: journal.Lines):
@@ -81,7 +82,7 @@ class Run:
             raise RawDataError(path, None, f"another {wrong}", "the values in the journal")
 
     def facts(self) -> dict:
-        """Return the facts that the manifest of a finished run repeats from its journal: all but the files' hashes."""
+        """Return what the manifest of a finished run holds besides the files' hashes: facts from the journal."""
         first, last = self._events[0], self._events[-1]
         origin = first.get("origin")
         return {
@@ -101,7 +102,7 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        """Whether the run has a manifest, which is written last."""
+        """Return whether the run has a manifest, which is written last."""
         return self.manifest is not None
 
     @property
@@ -115,8 +116,10 @@ class Run:
     @property
     def parameters(self) -> dict:
         """
-        Return the parameters that were recorded with the run and, if the experiments of its tests differ, "swept": the
-        settings that differ, such as "load.acks", each with its values in the order of the plan (None: not set).
+        Return the parameters recorded with the run.
+
+        If the experiments of its tests differ, "swept" maps each setting that differs, such as "load.acks", to its
+        values in the order of the plan (None: not set).
         """
         tests = [test for test in self.plan.get("tests", ()) if isinstance(test, dict)]
         experiments = [each for test in tests for each in test.get("experiments", ())]
@@ -134,7 +137,8 @@ class Run:
     @property
     def lab(self) -> dict:
         """
-        Return the lab's description (`Lab.describe`) from when the lab first opened; only its kind if it never opened.
+        Return the description of the lab (`Lab.describe`) that the journal records when the lab first opens; if it
+        never opened, only its kind.
         """
         described = [event["lab"] for event in self._events if event["event"] in ("run-started", "resumed")]
         return next((lab for lab in described if len(lab) > 1), self._start().get("lab", {}))
@@ -160,7 +164,10 @@ class Run:
         return self._attempts
 
     def first_output(self, experiment: str) -> RawOutput:
-        """Return the first raw file of an experiment, such as "ping"; raise MissingDataError if there is none."""
+        """
+        Return command and text of the first raw file of an experiment, such as "ping"; raise MissingDataError if there
+        is none.
+        """
         for file in self.raw_files():
             if file["experiment"] == experiment:
                 text = (self.folder / file["path"]).read_text(errors="replace")
@@ -310,8 +317,7 @@ def _manifest(folder):
 
 def overlaps(run: Run) -> pd.DataFrame:
     """
-    List pairs of tests that used the same region at the same time. A valid run has none, because two such tests share
-    the region's network.
+    List pairs of tests that used the same region at the same time, and so shared its network. A valid run has none.
 
     Start and end come from the journal; an interrupted attempt counts until the last event of its session. The columns
     are region, test_id, attempt, other_test_id, other_attempt and overlap_s.
@@ -348,7 +354,7 @@ def find(data_folder: str | Path, campaign: str | None = None) -> list[Run]:
 
 @dataclass(frozen=True, repr=False)
 class RawOutput:
-    """A tool's output, shown below its command."""
+    """A command and what it printed; shown with the command first."""
 
     command: tuple[str, ...]
     text: str

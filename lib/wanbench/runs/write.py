@@ -24,7 +24,7 @@ _CAMPAIGN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class RunHeldError(WanbenchError, RuntimeError):
-    """Another process, or another call in this process, is measuring into the run."""
+    """Another process, or another thread or call of this process, is writing the run."""
 
 
 def claim(
@@ -130,7 +130,7 @@ class RunWriter:
         self.close()
 
     def start(self, lab: dict) -> None:
-        """Record in the journal that measuring starts or resumes, and the lab's description."""
+        """Record in the journal that measuring starts or resumes, with `lab`, the lab's description."""
         self._open_journal()
         if self.before is None:
             self.record({**self._start, "origin": origin(), "lab": lab})
@@ -154,7 +154,7 @@ class RunWriter:
 
     @property
     def started(self) -> bool:
-        """Whether `start` was called in this session."""
+        """Return whether `start` was called in this session."""
         return self._journal is not None
 
     def record(self, *events: dict) -> None:

@@ -1,10 +1,10 @@
 """
 Declare all tables, in two CSV files, and validate, write and read them.
 
-`tables.csv` says what one row of each table is; `columns.csv` gives the type, unit and meaning of each column. Tables
-with a context begin with the columns of "context". A type that ends in "?" may be null. The minimum of a number is 0
-unless column `minimum` says otherwise. `scripts/data_readme.py` prints the text of `data/README.md`, the data
-dictionary.
+`tables.csv` says what one row of each table is; `columns.csv` says the type, unit and meaning of each column. A table
+whose `context` is "yes" begins with the columns that `columns.csv` lists under "context", such as the run and the test.
+Columns whose type ends in "?" may hold nulls. The minimum of a number is 0 unless column `minimum` says otherwise.
+`scripts/data_readme.py` prints the text of `data/README.md`, the data dictionary.
 """
 
 import csv
@@ -54,7 +54,7 @@ def table(name: str) -> Table:
 
 def from_rows(name: str, rows: Iterable[Mapping]) -> pd.DataFrame:
     """
-    Make a valid table from rows, which map columns to values; a row may lack nullable columns.
+    Make table `name` from rows, which map columns to values, and validate it; a row may lack nullable columns.
 
     >>> row = {"path": "ping/a.txt", "found": "", "expected": "output of ping"}
     >>> from_rows("unread", [row]).line_number[0]
@@ -104,8 +104,10 @@ def write(name: str, frame: pd.DataFrame, folder) -> Path:
 
 def read(name: str, *folders) -> pd.DataFrame:
     """
-    Read a table that `write` wrote into a folder, or join the tables of several folders in order; raise RawDataError if
-    a file is missing, not Parquet, or another table. A nullable column that is newer than a file is null.
+    Read a table that `write` wrote into a folder, or concatenate the tables of several folders in order.
+
+    A nullable column that a file lacks, because it was declared later, is null. Raise RawDataError if a file is
+    missing, not Parquet, or another table.
     """
     parts, nullable = [], [column.name for column in table(name).columns if column.nullable]
     for path in (Path(folder) / f"{table(name).name}.parquet" for folder in folders):

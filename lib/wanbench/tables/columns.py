@@ -32,8 +32,8 @@ class Column:
     """
     One column of a table.
 
-    `type` is a key of `KINDS`, and `unit` may be "". `minimum` and `maximum` limit numbers (None if there is no limit).
-    If `allowed` is not empty, it lists the only allowed texts. Only a `nullable` column may hold nulls.
+    `type` is a key of `KINDS`, and `unit` may be "". `minimum` and `maximum` limit numbers (None: no limit). If
+    `allowed` is not empty, only its texts may be values. Only a `nullable` column may hold nulls.
     """
 
     name: str

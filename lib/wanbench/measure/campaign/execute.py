@@ -63,9 +63,9 @@ def measure(
     retry_failed : bool
         Continue the existing run, and also repeat the tests that failed in every attempt.
     watched : sequence
-        Objects that record further data, such as `wanbench.measure.labs.aws.cloudwatch.CloudWatch`. At the end of a
-        session, the method `keep(run folder, stem, start of the session in UTC, event)` of each object is called and
-        returns its raw files. It must return at once if the event is set, which means that the user has interrupted.
+        Objects that record further data, such as `wanbench.measure.labs.aws.cloudwatch.CloudWatch`. Before the lab
+        closes, `keep(run folder, stem, time in UTC at which the lab opened, event)` of each object is called and
+        returns raw files. `keep` must return at once when the event is set: the user has then interrupted the run.
 
     Raises
     ------
@@ -77,8 +77,8 @@ def measure(
     RunHeldError
         If another process is measuring the same run.
     LabError
-        If the lab cannot be opened, or does not answer after a round in which all tests failed; or if tests failed
-        because of the machine, or all tests failed. In all cases the run can be resumed by the next call.
+        If the lab cannot be opened; if it does not answer after a round in which all tests failed; if tests failed
+        because of the machine; or if all tests failed. In all cases, the next call can resume the run.
     KeyboardInterrupt, SystemExit
         After SIGINT, SIGTERM or SIGHUP, once everything is stopped and the journal is written. The next call resumes
         the run.

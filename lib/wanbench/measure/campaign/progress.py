@@ -15,8 +15,8 @@ class Progress:
     """
     Print to stderr how many tests are done, failed and left, and the expected time left.
 
-    A line is printed after each tenth of the tests, but not within 10 s of the last line; whenever a test ends more
-    than 60 s after the last line; and at the end.
+    A line is printed after each tenth of the tests, unless the last line is less than 10 s old; after any test that
+    ends more than 60 s after the last line; and at the end.
     """
 
     def __init__(self, total: int, *, done: int = 0, failed: int = 0):

@@ -1,4 +1,4 @@
-"""Repeat campaigns: read the file that describes one, and write the text with which systemd or cron repeats it."""
+"""Read the file of a repeated campaign, and write the configuration with which systemd or cron repeats it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Schedule:
 
     @property
     def period(self) -> timedelta:
-        """The time from one repetition to the next."""
+        """Return the time from the start of one repetition to the start of the next."""
         return timedelta(**{UNITS[self.every[-1]]: int(self.every[:-1])})
 
     def is_due(self, raw: Path, now: datetime | None = None) -> bool:
@@ -67,7 +67,9 @@ class Schedule:
         return began is None or now - began.replace(tzinfo=UTC) >= EARLY * self.period
 
     def text(self, kind: str, folder: Path) -> str:
-        """Return units of systemd, or a line of a crontab, that repeat the campaign from the checkout `folder`."""
+        """
+        Return systemd units or a line of a crontab, as `kind` says, that repeat the campaign in the checkout `folder`.
+        """
         data = [f"{DATA_VARIABLE}={os.environ[DATA_VARIABLE]}"] if DATA_VARIABLE in os.environ else []
         program = str(Path(sys.executable).with_name("wanbench"))
         command = [*(["/usr/bin/env", *data] if data else []), program, "campaign", str(self.path.resolve())]

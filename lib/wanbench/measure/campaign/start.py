@@ -1,4 +1,4 @@
-"""Measure a plan on a lab, or open the committed recording of the same plan: `run`, which notebooks call."""
+"""Measure a plan on a lab, or open the committed recording of the same plan: notebooks call `run`."""
 
 import dataclasses
 import fcntl

@@ -25,9 +25,9 @@ class Experiment(Protocol):
     """
     What to run on a pair of hosts: a frozen dataclass whose fields are its settings.
 
-    `wanbench.measure.plan` asks it for its expected duration and amount of data, and stores its name and settings in
-    the manifest; `wanbench.measure.campaign` runs it for each test; `wanbench.read.ingest` reads the files in the
-    folder of that name.
+    `wanbench.measure.plan` asks an experiment for its expected duration and amount of data, and stores its name and
+    settings in the manifest; `wanbench.measure.campaign` runs it for each test; `wanbench.read.ingest` reads its files,
+    in the run's folder with the experiment's name.
 
     Every setting is required or has a default, is checked in `__post_init__` (ParameterError), and has a value of a
     JSON type. Runs with equal settings are analysed together. `str(experiment)` is the experiment's line in a plan.
@@ -44,8 +44,8 @@ class Experiment(Protocol):
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
         """
-        Measure from `source` to `target`, hosts of an open lab; return the raw files, which it writes with
-        `wanbench.runs.write_raw`.
+        Measure from `source` to `target`, hosts of an open lab; write raw files by `wanbench.runs.write_raw` and return
+        them.
 
         The files are <folder>/<name>/<stem>.<what>, where `folder` is the run folder. `stem` identifies the test and
         the attempt; no file has it yet. An experiment that needs emulated links or a Kafka cluster gets them from
@@ -86,8 +86,8 @@ class Load(Experiment, Protocol):
     """
     An experiment that loads a Kafka cluster, for use in a `KafkaTrial`.
 
-    It creates `topics` topics with `partitions` partitions each and `replication` replicas of each partition. The three
-    mappings hold settings of Kafka or librdkafka by name.
+    A load creates `topics` topics with `partitions` partitions each and `replication` replicas of each partition. The
+    three mappings hold settings of Kafka or librdkafka by name.
     """
 
     topics: int
@@ -193,7 +193,7 @@ def cluster_of(*hosts: Host):
     """
     Return the Kafka cluster of the hosts; raise ExperimentError if there is none.
 
-    It is the lab's own cluster, or the external one selected by `reaching`.
+    This is the lab's own cluster, or the external one that `reaching` has selected.
     """
     if cluster := next((host.cluster for host in hosts if host.cluster is not None), None):
         return cluster
@@ -203,10 +203,9 @@ def cluster_of(*hosts: Host):
 
 def reaching(host: Host, cluster: str | None) -> Host:
     """
-    Return the host as a client of the external cluster with this name or, if the name is None, of the lab's own
-    cluster.
+    Return `host` as a client of the external Kafka cluster with this name or, if `cluster` is None, of the lab's own.
 
-    Raise ExperimentError if the lab cannot reach a cluster of that name.
+    Raise ExperimentError if the lab cannot reach a cluster with this name.
     """
     if cluster is None:
         return host
@@ -217,7 +216,7 @@ def reaching(host: Host, cluster: str | None) -> Host:
 
 
 def about(done: Completed) -> dict[str, Any]:
-    """Return the fields of a finished command that `write_raw` stores alongside a file."""
+    """Return the arguments of `write_raw` that describe a finished command: the command, its status and its times."""
     return {name: getattr(done, name) for name in ("command", "returncode", "started_at_utc", "ended_at_utc")}
 
 

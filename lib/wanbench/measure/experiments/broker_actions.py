@@ -102,7 +102,7 @@ class BrokerActions(Concurrent):
     and later actions are skipped; table broker_actions records which. At the end everything is always restored, and the
     JSON file lists what had to be undone.
 
-    A broker slowed by duty cycles cannot be restarted or killed; the row of an action that tries it has the error.
+    A broker slowed by duty cycles cannot be restarted or killed; the row of such an action has an error.
 
     Parameters
     ----------
@@ -111,8 +111,8 @@ class BrokerActions(Concurrent):
         the other. After each action the schedule waits until all brokers are present and no partition of any topic is
         under-replicated.
     patience_s : float
-        Timeout of that wait, and of the wait for a started broker to answer; if it expires, the row of the action has
-        an error.
+        Timeout of waiting until the cluster is healthy after an action, and until a started broker answers. If it
+        expires, the action's row in table broker_actions has an error.
     pause_s : float
         Pause between two turns.
     watch_interval_s : float
@@ -157,7 +157,9 @@ class BrokerActions(Concurrent):
         return ("every broker in turn: " if self.rolling else "") + ", ".join(map(str, self.actions))
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Return the expected time in s of all actions on three brokers. A load has a duration of its own."""
+        """
+        Return the expected time in s until all actions have ended; a rolling schedule is assumed to have three turns.
+        """
         if self.rolling:
             return 3 * (sum(map(self._lasts_s, self.actions)) + self.pause_s)
         return max(action.at_s + self._lasts_s(action) for action in self.actions)

@@ -1,4 +1,4 @@
-"""Run one schedule of broker actions: begin, end, time and undo them."""
+"""Run one schedule of broker actions: begin and end each action, record its times, and undo it."""
 
 from __future__ import annotations
 
@@ -217,9 +217,9 @@ class ClusterView:
 
     def healthy_since(self, after_s: float) -> float | None:
         """
-        Return the Unix time of the first sample at or after `after_s` if the cluster has been healthy ever since.
+        Return the Unix time in s since which the cluster has been healthy, by its samples at or after `after_s`.
 
-        Samples before the latest unhealthy one do not count. Return None if this time is less than `HOLDS_S` ago.
+        Return None if the latest sample is not healthy, or if all samples have been healthy for less than `HOLDS_S`.
         """
         times = self._healthy_at_s
         first = next(iter(times[bisect_left(times, after_s) :]), None)

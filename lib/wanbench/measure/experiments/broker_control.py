@@ -1,4 +1,4 @@
-"""Restart, slow and resize brokers, change their links and what they lead, and undo all of it."""
+"""Restart, slow and resize brokers, change their links and the partitions that they lead, and undo these changes."""
 
 import json
 import time
@@ -95,9 +95,9 @@ class BrokerControl:
 
     def begin(self, action, view: list[dict], row: dict) -> Callable[[], None] | None:
         """
-        Begin an action, given the current topics (`view`); fill in `in_force_at_s` and `how` of its row.
+        Begin an action; `view` has the current topics. Set `in_force_at_s` and `how` in `row`, the action's table row.
 
-        Return a function that ends the action if it lasts for a while; return None if the action is already complete.
+        Return a function that ends the action, or None if the action is already complete.
         """
         return getattr(self, f"_{action.kind}")(action, view, row)
 
@@ -226,7 +226,7 @@ class BrokerControl:
 @contextmanager
 def apply_sizes(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...]) -> Iterator[None]:
     """
-    Give the brokers these sizes while the block runs.
+    Limit the brokers to these sizes (processors and network rate) while the `with` block runs.
 
     A broker that died meanwhile is restarted, so that the next trial finds a complete cluster. If the lab is killed,
     its supervisor deletes the control groups. Raise ExperimentError if the cluster, the links or the kernel cannot

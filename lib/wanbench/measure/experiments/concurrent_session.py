@@ -19,7 +19,7 @@ from .session import Session
 
 
 class Concurrent:
-    """Base of experiments that run as a `session` during a load."""
+    """Base class of experiments that run during a load; `session` is the class that runs such an experiment once."""
 
     session: ClassVar[type[ConcurrentSession]]
     waits_for_load: ClassVar[bool] = True

@@ -104,7 +104,7 @@ class Iperf3:
         return ", ".join([f"iperf3: {'UDP' if self.udp else 'TCP'} for {self.duration_s:g} s", *more])
 
     def port(self, stem: str) -> int:
-        """Return the port for one attempt at a test, derived from its stem."""
+        """Return the server's port for one attempt at a test, which the attempt's `stem` determines."""
         return self.first_port + zlib.crc32(stem.encode()) % _PORTS
 
     def client_command(self, address: str, source_address: str, port: int) -> list[str]:
@@ -156,7 +156,7 @@ class Iperf3:
         return files
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Return the expected duration: sending, and `HANDSHAKE_RTTS` round trips of control messages."""
+        """Return the expected duration in s: sending, and `HANDSHAKE_RTTS` round trips of control messages."""
         return self.duration_s + self.omit_s + HANDSHAKE_RTTS * rtt_ms / 1000 + 2 * PROCESS_S
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:

@@ -67,7 +67,7 @@ class Fault:
             self._at_each(self.nodes, self._cluster.freeze, self._cluster.thaw)
 
     def last(self, fault_s: float, pause: Callable[[float], None]) -> None:
-        """Let the fault last for `fault_s` seconds. "flap" heals and cuts by turns meanwhile, and is cut at the end."""
+        """Let the fault last for `fault_s` seconds; a "flap" is healed and begun again meanwhile, and ends cut."""
         steps = 2 * FLAPS - 1 if self.kind == "flap" else 1
         for step in range(steps):
             if step:
@@ -123,8 +123,8 @@ def damaged(printed: bytes, kind: str) -> tuple[bytes, dict | None]:
     """
     Damage one record in a consumer's output, to test the analysis; return the output and a description of the damage.
 
-    The record is dropped, duplicated, altered, or swapped with the next record of the same producer and partition. It
-    comes from the middle of the output and was received once; the description is None if there is no such record.
+    The record is dropped, duplicated, altered, or swapped with the next record of the same producer and partition. A
+    record from the middle of the output that was received once is used; if there is none, the description is None.
 
     >>> damaged(b'["received",0,5,1,7,100,false]\\n', "alter")
     (b'["received",null,null,1,7,100,true]\\n', {'kind': 'alter', 'producer': 0, 'sequence': 5})
@@ -182,9 +182,9 @@ class KafkaFault:
     ----------
     fault : str
         "cut": all links of the region are cut. "cut-out", "cut-in": only its outgoing or its incoming directions are
-        cut. "flap": all are cut 10 times, and healed in between, in equal intervals. "slow": they have 2 s of delay one
-        way and 5 % loss. "kill": its brokers are killed, and started again
-        to heal. "freeze": its brokers are suspended. "none": no fault.
+        cut. "flap": all links are cut 10 times, and healed in between, in equal intervals. "slow": all links have 2 s
+        of one-way delay and 5 % loss. "kill": the region's brokers are killed, and healing starts them again. "freeze":
+        its brokers are suspended. "none": no fault.
     at : str
         A region, or two joined by "+"; "controller": the region of the active controller; "consumers": the region whose
         consumers have the most partitions. Empty for the fault "none".
@@ -284,14 +284,15 @@ class KafkaFault:
 
     def damaged(self, printed: bytes) -> tuple[bytes, dict | None]:
         """
-        Apply the damage that `damage` asks for to a consumer's output; return the output, and a description of the
-        damage or None.
+        Damage a consumer's output as the field `damage` says; return the output, and a description of the damage, or
+        None.
         """
         return damaged(printed, self.damage) if self.damage else (printed, None)
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """
-        Return the expected duration on two processors; a restart to apply other `broker_settings` adds about 10 s.
+        Return the expected duration in s, on two processors; a restart to apply other `broker_settings` adds about 10
+        s.
         """
         return _START_S + self.before_s + self.fault_s + min(self.after_s, _HEAL_S) + _END_S
 

@@ -1,4 +1,6 @@
-"""Follow a fault episode in what its clients and watchers print, and compact that output for the raw files."""
+"""
+Derive the state of a fault episode from what its clients and watchers print, and compact their output for raw files.
+"""
 
 import json
 from collections import Counter, defaultdict
@@ -57,8 +59,8 @@ class Health:
 
     def group_since(self) -> float | None:
         """
-        Return the Unix time since which the group's members hold each partition once and no more members than necessary
-        hold none; return None if this is not so now.
+        Return the Unix time in s since which each partition has had exactly one consumer, and no consumer has been idle
+        that could have had a partition; None if this is not so now.
         """
         held = [number for numbers in self._assigned.values() for number in numbers]
         complete = sorted(held) == list(range(len(self.replicas)))
@@ -75,20 +77,28 @@ class Health:
         return self._all_see(after_s, lambda isr, leader, replicas: set(isr) == set(replicas))
 
     def led_as_preferred_since(self, after_s: float) -> float | None:
-        """As `in_sync_since`, if every watcher's latest sample shows that preferred leaders lead all partitions."""
+        """
+        Return the Unix time of the newest sample if, in every watcher's latest sample, all preferred leaders lead.
+
+        Return None otherwise, or if one of these samples was taken before `after_s`.
+        """
         return self._all_see(after_s, lambda isr, leader, replicas: leader == replicas[0])
 
     def flows(self, after_s: float) -> bool:
         """
-        Return whether, since `after_s`, every partition has answered each producer and delivered a record to a
-        consumer.
+        Return whether, since the Unix time `after_s`, every partition has acknowledged a record of each producer and
+        delivered a record to a consumer.
         """
         partitions = range(len(self.replicas))
         answered = [self.answered.get((producer, number), 0) for producer in self.sending for number in partitions]
         return all(at_s > after_s for at_s in (*answered, *(self._received.get(number, 0) for number in partitions)))
 
     def unread(self, ends: dict[str, int]) -> list[int]:
-        """Return the partitions that no consumer has read to the end, according to the consumers' last reports."""
+        """
+        Return the partitions that no consumer has read to the end, according to the consumers' last reports.
+
+        `ends` is the offset after the last record of each partition, by the partition's number as text.
+        """
         read = {n: max(of.get(n, 0) for of in (*self._positions.values(), {})) for n in ends}
         return sorted(int(number) for number, end in ends.items() if read[number] < end)
 
@@ -146,7 +156,7 @@ def group_samples(printed: bytes) -> bytes:
     """
     Compact a watcher's samples of a group to [at_s, group, state, [[consumer, number of partitions] ...]].
 
-    A failed sample becomes [at_s, group, kind, message]. The number of a consumer is the end of its client.id.
+    A failed sample becomes [at_s, group, kind, message]. `consumer` is the number at the end of its client.id.
     """
     lines = []
     for sample in _samples(printed):

@@ -25,8 +25,9 @@ PAYLOADS = ("letters", *GENERATED)
 @dataclass(frozen=True)
 class KafkaLoad(ClientLoad):
     """
-    Producers and consumers of Kafka's own performance tools, started together. A window is one of their periodic
-    reports.
+    Producers and consumers of Kafka's own performance tools, started together.
+
+    Each tool prints a report periodically; such a report is called a window.
 
     Producer p writes to topic p modulo `topics`. Each topic is read by `consumer_groups` groups of `consumers`
     consumers each: for a fan-out of 1:3, use one producer per topic and three groups of one consumer.
@@ -34,8 +35,8 @@ class KafkaLoad(ClientLoad):
     A load ends in one of three ways:
 
     - with `records`: after that many records per producer, in addition to `warmup_records`, which the tool reports
-      separately. Without a target rate, the rate in its summary is too low, because the summary starts while warm-up
-      records are still in the producer's buffer;
+      separately. Without a target rate, the rate in the tool's summary is too low, because the summary starts while
+      warm-up records are still in the producer's buffer;
     - with `duration_s` and `target_records_per_s`: after the corresponding number of records, with the same warm-up and
       summary;
     - with `duration_s` alone: the tools are stopped `warmup_s` + `duration_s` after the last producer's first window.
@@ -74,8 +75,8 @@ class KafkaLoad(ClientLoad):
         Whether consumers read all records and print their final output; otherwise they are stopped when the producers
         have ended.
     client_rack : str or None
-        client.rack of the consumers, which then read from a replica in that rack: the name of a rack, or "region" for
-        each consumer's own region. With None, they read from leaders.
+        client.rack of the consumers, which then read from a replica in that rack. "region" stands for each consumer's
+        own region. With None, consumers read from leaders.
     most_bytes : float
         Maximum total payload.
     timeout_s : float or None
@@ -156,24 +157,24 @@ class KafkaLoad(ClientLoad):
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the tools are stopped after a time, instead of ending by themselves."""
+        """Return whether the tools are stopped after a time, instead of ending by themselves."""
         return self.duration_s is not None and self.target_records_per_s is None
 
     @property
     def n_consumers(self) -> int:
-        """Total number of consumer processes."""
+        """Return the total number of consumer processes."""
         return self.topics * self.consumer_groups * self.consumers
 
     @property
     def records_to_warm(self) -> int:
-        """Warm-up records of each producer, which its tool reports separately."""
+        """Return the number of warm-up records of each producer, which its tool reports separately."""
         if self.records is not None:
             return self.warmup_records
         return 0 if self.is_stopped else ceil(self.warmup_s * (self.target_records_per_s or 0))
 
     @property
     def records_to_send(self) -> int:
-        """Records requested from each producer, including the warm-up."""
+        """Return the number of records that each producer is to send, including the warm-up."""
         if self.records is not None:
             return self.records + self.warmup_records
         if self.is_stopped:
@@ -181,7 +182,7 @@ class KafkaLoad(ClientLoad):
         return ceil((self.duration_s or 0) * (self.target_records_per_s or 0)) + self.records_to_warm
 
     def records_of_topic(self, topic: int) -> int:
-        """Return the number of records that a topic gets if all are sent."""
+        """Return the number of records that all producers of a topic are to send, including the warm-up."""
         return self.records_to_send * len(range(topic, self.producers, self.topics))
 
     def session(self, *where) -> LoadSession:
@@ -205,8 +206,8 @@ class KafkaLoad(ClientLoad):
         """
         Return the expected duration in s.
 
-        A load by `records` without a target rate is assumed to run at `rate_bps` or, if that is slower, to send one
-        batch per round trip for each request in flight of each partition.
+        A load by `records` without a target rate is assumed to send at `rate_bps` or, if that is slower, as fast as
+        `max_in_flight` batches per partition and round trip allow.
         """
         if self.duration_s is not None:
             sending_s = self.duration_s + self.warmup_s
@@ -223,7 +224,7 @@ class KafkaLoad(ClientLoad):
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:
         """
-        Return the payload that the producers send, before compression; None if it depends on an unknown rate.
+        Return the bytes of payload that the producers send, before compression; None if they depend on an unknown rate.
 
         Replicas fetch `replication` - 1 times as much, consumers `consumer_groups` times as much.
         """

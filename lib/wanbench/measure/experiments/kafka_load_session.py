@@ -250,8 +250,8 @@ def counted_period(load, producers: Sequence[Tool], stopped: Sequence[Tool], sto
 
 def count_batches(cluster, asker: Host, topics: Sequence[str], timestamps: str) -> tuple[dict, str | None]:
     """
-    Count record batches of topics per second, each partition in its leader's log; return the counts, and an error or
-    None.
+    Count the record batches of topics by second, in the log of each partition's leader; return the counts, and an error
+    or None.
 
     The counts hold `rows` of [broker, topic, partition, second, batches, records, bytes]; `cut_bytes`, the size of
     incomplete batches; `without_leader`, the partitions that could not be counted; `replicas`, rows of [topic,

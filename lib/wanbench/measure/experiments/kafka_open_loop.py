@@ -35,7 +35,7 @@ class KafkaOpenLoop(ClientLoad):
     Producers that send on a fixed schedule, and the latency of every record from its due time.
 
     A closed-loop load omits the delay of records that it could not send in time (coordinated omission: Tene 2013). In
-    this load, record n is due n / rate seconds after the start, no record is skipped, and latency counts from the due
+    this load, record n is due n / rate seconds after the start, and no record is skipped. Latency counts from the due
     time: to the acknowledgement ("publish"), and to the first receipt by each consumer group ("end to end"). Latencies
     are kept as a histogram for each second of the schedule.
 
@@ -144,12 +144,12 @@ class KafkaOpenLoop(ClientLoad):
 
     @property
     def length_s(self) -> float:
-        """Length of the schedule, including the warm-up."""
+        """Return the length of the schedule in s, including the warm-up."""
         return self.warmup_s + self.duration_s
 
     @property
     def n_records(self) -> int:
-        """Number of records in the schedule, including the warm-up."""
+        """Return the number of records in the schedule, including the warm-up."""
         return n_records(self.rate_records_per_s, self.length_s)
 
     def session(self, *where) -> OpenLoopSession:
@@ -166,12 +166,12 @@ class KafkaOpenLoop(ClientLoad):
         return OpenLoopSession(self, *where)
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Return the expected duration if every record arrives."""
+        """Return the expected duration in s if every record arrives."""
         return START_S + self.length_s + 20 * rtt_ms / 1000 + END_S
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """
-        Return the payload that the producers send, before compression.
+        Return the bytes of payload that the producers send, before compression.
 
         Replicas fetch `replication` - 1 times as much, consumers `groups` times as much.
         """

@@ -249,8 +249,8 @@ def share_clock(source: Host, target: Host) -> bool:
 
 def exchange(source: Host, target: Host, folder: Path, experiment: str, stem: str) -> tuple[Offset, list[RawFile]]:
     """
-    Measure the clock offset between two hosts by exchanging time stamps over UDP; leave <experiment>/<stem>.clock.txt,
-    and stderr if any.
+    Measure the clock offset between two hosts by exchanging time stamps over UDP; return the offset and the raw files:
+    <experiment>/<stem>.clock.txt, and stderr if there is any.
 
     Raise ExperimentError if there is no answer: hosts must reach each other by UDP on the ports from `FIRST_PORT` on.
     """

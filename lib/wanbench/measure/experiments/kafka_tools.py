@@ -39,7 +39,7 @@ class Tool:
         self.done = self.process.wait(timeout_s)
 
     def so_far(self) -> Completed:
-        """Return the output so far."""
+        """Return the tool's result, or the output so far if the tool still runs."""
         return self.done or self.process.so_far()
 
     def stop(self) -> Completed:
@@ -49,9 +49,7 @@ class Tool:
         return self.done
 
     def arrivals(self) -> list[float]:
-        """
-        Return the Unix times of the tool's start and of each line; the list is empty if their file cannot be fetched.
-        """
+        """Return the Unix times in s of the tool's start and of each output line; [] if they cannot be fetched."""
         if self._arrivals is None:
             self._arrivals = []
             with tempfile.TemporaryDirectory() as folder, suppress(LabError, OSError, ValueError):
@@ -148,8 +146,8 @@ def consumer_arguments(
     load, *, bootstrap: str, topic: str, group: str, number: int, client_file: str | None, region: str = ""
 ) -> list[str]:
     """
-    Return the arguments of the consumer tool, which ends after the topic's records, or when no record arrives for a
-    while.
+    Return the arguments of the consumer tool. The tool ends after reading all of the topic's records, or when none
+    arrives for the load's `consumer_timeout_s`.
     """
     arguments = [*_common_arguments(load, bootstrap, topic, client_file), "--group", group]
     arguments += ["--num-records", str(load.records_of_topic(int(topic.rpartition("-")[2])))]

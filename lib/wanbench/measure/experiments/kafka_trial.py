@@ -54,9 +54,9 @@ class KafkaTrial:
     alongside : tuple of ConcurrentExperiment
         Further concurrent experiments. The times of `BrokerActions` count from when the load sends.
     client_regions : tuple of str, optional
-        Regions over whose hosts producers and consumers are distributed round-robin: the first host of each region, or,
-        with a suffix such as in "aws:us-east-1/3", the host with that number, counted from 0. With None, producers run
-        on the source and consumers on the target.
+        Regions over whose hosts producers and consumers are distributed round-robin. An entry stands for the first host
+        of the region or, with a suffix as in "aws:us-east-1/3", for the host with this number, counted from 0. With
+        None, producers run on the source and consumers on the target.
     broker_settings, security, kafka_version : optional
         Broker settings; security ("plain", "tls" or "mtls"); and a version of Kafka, such as "4.4.0". They replace the
         cluster's own, and the cluster is restarted to apply them.
@@ -117,17 +117,17 @@ class KafkaTrial:
 
     @property
     def restarts(self) -> list[str]:
-        """Names of the settings that require a restart of the cluster."""
+        """Return the names of the settings that require a restart of the cluster."""
         return [name for name in ("broker_settings", "security", "kafka_version") if getattr(self, name) is not None]
 
     @property
     def cluster_settings(self) -> tuple:
-        """Broker settings, security and version; trials in which they are equal share a running cluster."""
+        """Return broker settings, security and version; trials that agree in all three share a running cluster."""
         return (self.broker_settings, self.security, self.kafka_version)
 
     @property
     def rtt_ms(self) -> float | None:
-        """The link's nominal round-trip time; None with the lab's own link."""
+        """Return the nominal round-trip time of the trial's link in ms; None if the trial uses the lab's own link."""
         return None if self.link is None else 2 * self.link.delay_ms
 
     def __str__(self) -> str:
@@ -148,7 +148,7 @@ class KafkaTrial:
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
         """
-        Set links and brokers, start concurrent measurements, and run the load; return all raw files.
+        Apply the settings of links and brokers, start concurrent measurements, and run the load; return all raw files.
 
         Raise ExperimentError if the lab lacks something that the trial needs (emulated links, a gateway, a region, a
         cluster or a way to change it), or if any part fails. All output is kept.
@@ -222,7 +222,8 @@ class KafkaTrial:
 
     def set_up_s(self, before: KafkaTrial | None) -> float:
         """
-        Return the expected time in s to restart the cluster after the trial `before`, or after the first start if None.
+        Return the expected time in s to restart the cluster for this trial: after the trial `before` or, if that is
+        None, after the cluster's first start.
 
         An external cluster is never restarted.
         """
@@ -232,7 +233,7 @@ class KafkaTrial:
         return 0.0 if self.cluster_settings == settings else RESTART_S
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Return the expected duration of the load; background traffic and pings last slightly longer."""
+        """Return the expected duration of the load in s; background traffic and pings last slightly longer."""
         return _SET_S + self.load.expected_s(rtt_ms, rate_bps)
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:

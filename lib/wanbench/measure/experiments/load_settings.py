@@ -39,9 +39,10 @@ _SETTING_NAME = re.compile(r"[a-z][a-z0-9.-]*")
 
 def check_clients(load, **owned: Mapping[str, str | None]) -> None:
     """
-    Check the settings that all loads by clients share, and store Kafka's settings as pairs.
+    Check the settings that all loads by clients share, and replace mappings of Kafka settings by sorted pairs.
 
-    `owned` are further Kafka settings that the load sets itself, by parameter, as in `check_settings`.
+    `owned` holds, by parameter such as `topic_settings`, further Kafka settings that the load sets itself, as
+    `check_settings` describes.
     """
     kind, rack = type(load).__name__, load.client_rack
     if rack is not None and (not isinstance(rack, str) or not rack or not rack.isprintable()):
@@ -65,12 +66,15 @@ def check_sent_bytes(load, sent_bytes: int) -> None:
 
 
 def rack_of(client_rack: str | None, region: str) -> str | None:
-    """Return the client.rack of a client in a region."""
+    """Return the client.rack of a client in a region: `client_rack`, or the region if `client_rack` is "region"."""
     return region if client_rack == REGION else client_rack
 
 
 def setting_pairs(experiment: object, parameter: str) -> tuple[tuple[str, str], ...]:
-    """Return Kafka's settings as sorted pairs of text, which are comparable, hashable and serialisable."""
+    """
+    Return the Kafka settings in the field `parameter` as sorted pairs of text, which are comparable, hashable and
+    serialisable.
+    """
     settings = getattr(experiment, parameter)
     try:
         items = dict(settings).items()
@@ -83,8 +87,9 @@ def setting_pairs(experiment: object, parameter: str) -> tuple[tuple[str, str], 
 
 def check_settings(experiment: object, parameter: str, owned: Mapping[str, str | None]) -> None:
     """
-    Reject Kafka settings that are secret, malformed, or set by the experiment itself (`owned`, with what to use
-    instead).
+    Raise ParameterError if Kafka settings of an experiment are secret, malformed, or set by the experiment itself.
+
+    `owned` maps each setting that the experiment sets itself to advice on what to use instead, or None.
     """
     label = f"{type(experiment).__name__} {parameter}"
     for key, value in getattr(experiment, parameter):
@@ -152,8 +157,8 @@ def records(payload: str, record_bytes: int, seed: int) -> bytes:
 
 def put_records(load, hosts: Sequence[Host]) -> tuple[dict[str, str], dict[str, object]]:
     """
-    Put a load's records on hosts that do not have them yet; return the path on each host, by its name, and a
-    description.
+    Put a load's records on hosts that do not have them yet; return the file's path by host name, and the file's SHA-256
+    and number of records.
     """
     content = records(load.payload, load.record_bytes, load.payload_seed)
     sha256 = hashlib.sha256(content).hexdigest()

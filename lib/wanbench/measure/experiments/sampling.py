@@ -87,11 +87,11 @@ class Sampling(ABC):
         return files
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Return the expected duration of `run`."""
+        """Return the expected duration of `run` in s."""
         return self.duration_s
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Return the bytes on links between regions: none, because each host samples locally."""
+        """Return 0: no bytes cross links between regions, because each host samples locally."""
         return 0.0
 
 
@@ -149,7 +149,7 @@ def _keep_stopped(experiment, verb: str, extension: str, started, folder, stem, 
 
 
 def gzipped(done: Completed) -> Completed:
-    """Return a command's result with its output compressed."""
+    """Return a command's result with stdout compressed by gzip."""
     return replace(done, stdout=gzip.compress(done.stdout, mtime=0))
 
 
@@ -233,7 +233,7 @@ class ProcessorUse(Sampling):
     """
     Sample the processor time of every machine and its programs, with `wanbench.measure.kafka.programs.processor_use`.
 
-    It is part of every Kafka trial and fault episode. The process that drives the test is not among the programs; if it
+    Every Kafka trial and fault episode includes this. The process that drives the test is not among the programs; if it
     runs on a sampled machine, <stem>.<host>.driver.json has its processor time.
     """
 

@@ -32,7 +32,7 @@ class Program:
     """
     A running program, identified by its `role` and `number`.
 
-    `done` is its output and status once it has ended. Its output is kept as <stem>.<role>-<number>.jsonl.gz.
+    `done` is the program's output and status once it has ended. The output is kept as <stem>.<role>-<number>.jsonl.gz.
     """
 
     role: str
@@ -66,7 +66,7 @@ class Program:
         return lines
 
     def unix_s(self, at: int) -> float:
-        """Convert a time in the program's output to a Unix time in s."""
+        """Convert a time in the program's output, in µs since the program's origin, to a Unix time in s."""
         return (self.origin_ns + 1_000 * at) / 1e9
 
     def wait(self, timeout_s: float) -> None:
@@ -125,7 +125,7 @@ class Session:
         self.started_at_utc = now_utc()
 
     def run(self) -> list[RawFile]:
-        """Return the raw files; raise ExperimentError, with the files so far, if anything failed."""
+        """Run the experiment and return its raw files; raise ExperimentError, with the files so far, if it failed."""
         error = undeleted = None
         self._check()
         try:

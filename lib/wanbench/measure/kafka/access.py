@@ -53,7 +53,7 @@ def from_environment(parameter: str, variable: str) -> Secret:
     """
     Return the secret in the environment variable called `variable`.
 
-    `parameter` is the name of our parameter, for error messages. Raise ParameterError if the variable's name is
+    `parameter` is the name of wanbench's parameter, for error messages. Raise ParameterError if the variable's name is
     malformed, or if the variable is not set, is empty or has several lines. Errors never repeat `variable`, because a
     user may have given the secret itself by mistake.
     """
@@ -158,7 +158,7 @@ _KINDS = (".properties", ".python.json", ".librdkafka.json", ".authority.pem", "
 @dataclass(frozen=True)
 class Access:
     """
-    Say how a client authenticates to a cluster, and how it verifies the brokers.
+    How a client authenticates to a cluster, and how it verifies the brokers.
 
     `mechanism`, `user` and `password` are for the SASL protocols. `authority_pem` holds the certificates to trust, or
     is None to trust those that the machine trusts. `identity_pem` holds the client's private key (PKCS #8, not

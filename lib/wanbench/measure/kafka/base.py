@@ -1,4 +1,6 @@
-"""Define what our own and external clusters have in common: client commands, topics and administrative requests."""
+"""
+Define what clusters that wanbench runs and external ones share: client commands, topics and administrative requests.
+"""
 
 import copy
 import json
@@ -130,13 +132,15 @@ class BaseCluster:
 
     @cached_property
     def original_order(self) -> leadership.Order:
-        """The replica order that each partition had before any of the running experiments changed it."""
+        """Return the original replica order of each partition that a running experiment has changed."""
         return {}
 
     def java(
         self, host: Host, main_class: str, *arguments: str, heap_mb: int = 256, jvm: Sequence[str] = ()
     ) -> list[str]:
-        """Return the command that runs one of Kafka's Java tools on a host; it logs warnings and errors to stderr."""
+        """
+        Return the command that runs one of Kafka's Java tools on a host; the tool logs warnings and errors to stderr.
+        """
         jars, scratch = self._open_jars(), host.scratch
         logging = f"-Dlog4j2.configurationFile={scratch}/tools_log4j2.properties"
         flags = [*jars.archive(host), logging, *checked_flags(jvm)]

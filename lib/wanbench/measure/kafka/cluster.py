@@ -31,7 +31,7 @@ class Cluster(BaseCluster):
     An Apache Kafka cluster (KRaft) on an open lab: a context manager that yields itself once the cluster serves.
 
     The cluster serves once all brokers know each other and a client has produced a record to each broker with acks=all
-    and consumed it. On exit, its processes are always stopped and its files deleted.
+    and consumed it. On exit, the nodes are always stopped and their files deleted.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ class Cluster(BaseCluster):
         return self._node(node_id).pid_file
 
     def log(self, node_id: int) -> bytes:
-        """Return a node's log, from all its starts together."""
+        """Return a node's log, of all its starts in order."""
         node = self._node(node_id)
         return b"".join(node.log(start) for start in range(1, node.starts + 1))
 

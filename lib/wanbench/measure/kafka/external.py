@@ -146,9 +146,7 @@ class ExternalCluster(BaseCluster):
             clients.remove()
 
     def check(self) -> None:
-        """
-        Raise ClusterError if the cluster no longer answers; ask it at most every `CHECK_S` seconds.
-        """
+        """Raise ClusterError if the cluster no longer answers; it is asked at most every `CHECK_S` seconds."""
         if time.monotonic() > self._checked_s + CHECK_S:
             self._ask_quickly()
 
@@ -172,9 +170,9 @@ class ExternalCluster(BaseCluster):
 
     def keep(self, folder: Path, stem: str = "") -> list[RawFile]:
         """
-        Write <run folder>/kafka_cluster/<stem>.external.json. It holds the cluster's description and, for each broker,
-        the settings that were changed while it was running, or the error if they could not be read. The brokers' logs
-        cannot be fetched.
+        Write <run folder>/kafka_cluster/<stem>.external.json: the cluster's description and, for each broker, the
+        settings that were changed at run time, or the error if these could not be read. The brokers' logs cannot be
+        fetched.
         """
         started, host, description = now_utc(), self._running_host(), self.describe()
         for broker in description["brokers"]:
@@ -240,7 +238,7 @@ def checked_addresses(text: object) -> str:
 
 def external_clusters(lab: Lab, given: Mapping[str, Mapping]) -> dict[str, ExternalCluster]:
     """
-    Create external clusters, without entering them; `given` maps the name of each to parameters of `ExternalCluster`.
+    Create external clusters, not yet entered; `given` maps each cluster's name to parameters of `ExternalCluster`.
 
     Raise ParameterError if a name or a parameter is invalid. Errors show no values, because they may be secret.
     """

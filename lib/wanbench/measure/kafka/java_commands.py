@@ -39,8 +39,8 @@ def unavailable() -> str | None:
 
 def java_fault(returncode: int, printed: str, where: str) -> str | None:
     """
-    Return a sentence that says why Java is unsuitable, given the output of `java -version`; return None if it is
-    suitable.
+    Return a sentence that says why Java on the host `where` is unsuitable, given the exit status and the output of
+    `java -version`; return None if it is suitable.
 
     >>> java_fault(0, 'openjdk version "17.0.15" 2025-04-15', "eu/0")
     """
@@ -109,7 +109,7 @@ class Jars:
 
     @property
     def version(self) -> str:
-        """Kafka's version, taken from the name of its jar."""
+        """Return Kafka's version, taken from the name of its jar."""
         return self._named("kafka_2.13").stem.removeprefix("kafka_2.13-")
 
     def _named(self, name):

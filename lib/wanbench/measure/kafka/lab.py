@@ -36,7 +36,7 @@ class KafkaLab(Lab):
         For each external cluster's name, the parameters of `wanbench.measure.kafka.ExternalCluster`.
     mirrored : mapping, optional
         Parameters of `wanbench.measure.kafka.Mirrored`, for a pair of clusters that is reached by the name "mirrored".
-        It uses the hosts after those of the lab's own cluster.
+        The pair uses the hosts after those of the lab's own cluster.
     **options
         Further parameters of `wanbench.measure.kafka.Cluster`, for the own cluster and the pair.
     """

@@ -21,7 +21,7 @@ def partitions(view: Sequence[dict]) -> Iterator[tuple[str, dict]]:
 
 def without_leader(view: Sequence[dict], node_id: int) -> Order:
     """
-    Return the order in which a broker leads no partition that has other replicas.
+    Return a replica order with which broker `node_id` leads no partition that has other replicas.
 
     Wherever the broker leads or is the preferred leader, it becomes the last replica, and in-sync replicas come first.
 
@@ -41,8 +41,8 @@ def without_leader(view: Sequence[dict], node_id: int) -> Order:
 
 def without_replica(view: Sequence[dict], node_id: int) -> Order:
     """
-    Return the order that leaves out a broker's replicas, for partitions with another in-sync replica. With this order,
-    the broker neither leads the partitions nor acknowledges records.
+    Return a replica order that leaves out broker `node_id`, for partitions with another in-sync replica. With this
+    order, the broker neither leads the partitions nor acknowledges records.
     """
     order: Order = {}
     for topic, row in partitions(view):
@@ -53,7 +53,7 @@ def without_replica(view: Sequence[dict], node_id: int) -> Order:
 
 
 def all_led_by(view: Sequence[dict], node_id: int) -> Order:
-    """Return the order in which a broker leads every partition that it replicates."""
+    """Return a replica order with which broker `node_id` leads every partition that it replicates."""
     order: Order = {}
     for topic, row in partitions(view):
         replicas = row["replicas"]
@@ -65,10 +65,10 @@ def all_led_by(view: Sequence[dict], node_id: int) -> Order:
 
 def balanced(view: Sequence[dict]) -> Order:
     """
-    Return the order in which brokers lead equally many partitions of each topic, as far as replicas allow.
+    Return a replica order with which brokers lead equally many partitions of each topic, as far as replicas allow.
 
-    Each partition in turn gets as leader the broker that so far leads the fewest partitions of the topic; in a tie, the
-    broker that leads the fewest partitions of all topics.
+    Partitions are assigned in turn. The leader is the broker that so far leads the fewest partitions of the topic; in a
+    tie, the one that leads the fewest partitions of all topics.
     """
     order: Order = {}
     overall: Counter[int] = Counter()
@@ -85,7 +85,7 @@ def balanced(view: Sequence[dict]) -> Order:
 
 
 def current_order(view: Sequence[dict], order: Order) -> Order:
-    """Return the current replica order of the partitions in `order`."""
+    """Return the replica order that a view shows, for the partitions in `order`."""
     now: Order = {}
     for topic, row in partitions(view):
         if str(row["partition"]) in order.get(topic, {}):
@@ -95,8 +95,8 @@ def current_order(view: Sequence[dict], order: Order) -> Order:
 
 def save_order(first: Order, view: Sequence[dict], order: Order) -> Order:
     """
-    Save the current replicas (in `view`) of the partitions of `order` in `first`, unless `first` has the partition;
-    return the entries of `first` for all partitions of `order`.
+    Add the partitions of `order` that `first` lacks to it, in place, with their replicas in `view`; return the entries
+    of `first` for all partitions of `order`. So `first` keeps the original order.
     """
     return {
         topic: {n: first.setdefault(topic, {}).setdefault(n, replicas) for n, replicas in partitions.items()}
@@ -118,7 +118,7 @@ def merge(order: Order, more: Order) -> None:
 
 
 def leaders(view: Sequence[dict]) -> dict[tuple[str, int], int | None]:
-    """Return the leader of each (topic, partition)."""
+    """Return the leader of each (topic, partition) of a view; None for a partition without a leader."""
     return {(topic, row["partition"]): row["leader"] for topic, row in partitions(view)}
 
 

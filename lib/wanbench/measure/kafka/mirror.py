@@ -46,9 +46,9 @@ class Mirrored:
     """
     Two clusters of a lab, and MirrorMaker 2, which copies every topic from the first to the second.
 
-    A context manager that yields itself once MirrorMaker runs. Hosts reach the pair by `host.clusters["mirrored"]`:
-    those in regions of the second cluster see that one, all others see the first. Topics are created in the first
-    cluster; creation returns once the second has the topic as well.
+    A context manager that yields itself once MirrorMaker runs. Clients use the pair by `host.clusters["mirrored"]`: on
+    hosts in regions of the second cluster they use the second, on all other hosts the first. Topics are created in the
+    first cluster; creation returns once the second has the topic as well.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class Mirrored:
         return (*self.source.brokers, *self.target.brokers)
 
     def seen_from(self, host: Host) -> Host:
-        """Return a copy of a host whose `cluster` is the cluster that it sees."""
+        """Return a copy of a host whose `cluster` is the second if that has the host's region, otherwise the first."""
         regions = {broker.host.region for broker in self.target.brokers}
         return (self.target if host.region in regions else self.source).seen_from(host)
 

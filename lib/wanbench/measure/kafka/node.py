@@ -95,8 +95,8 @@ class Node:
     """
     A node of a cluster on its host.
 
-    `settings` is the content of its server.properties. `is_up` says whether it was started and not stopped since.
-    `flags` are the flags of its JVM. `metrics` and `pauses` are as for `Cluster`.
+    `settings` is the content of the node's server.properties. `is_up` says whether the node was started and not stopped
+    since. `flags` are the JVM's flags. `metrics` and `pauses` are as for `Cluster`.
     """
 
     def __init__(
@@ -158,8 +158,8 @@ class Node:
 
     def stop(self) -> None:
         """
-        Stop the node after it has handed over its leadership; kill it and raise ClusterError if that takes more than
-        `STOP_S`.
+        Stop the node after it has handed over its leadership. If that takes more than `STOP_S`, kill the node and raise
+        ClusterError.
         """
         self.is_up = False
         self._signal("TERM")
@@ -258,9 +258,9 @@ def keep(nodes: Sequence[Node], folder: Path, stem: str) -> list[RawFile]:
     """
     Write the logs, output and settings of nodes to <run folder>/kafka_cluster/.
 
-    The files of a node begin with <stem>.<kind>-<node_id>. They end in .server.log.gz (.server-2.log.gz for its second
-    start, and so on); .jvm.log.gz, with the JVM's pauses; .txt and .stderr.txt, with its output, if there is any; and
-    .settings.json, with the `given` and `effective` settings, without secrets.
+    The names of a node's files begin with <stem>.<kind>-<node_id>, followed by: .server.log.gz for the log of its first
+    start, .server-2.log.gz for the second, and so on; .jvm.log.gz for the JVM's pauses; .txt and .stderr.txt for
+    output, if there is any; .settings.json for the `given` and `effective` settings, without secrets.
     """
     started, files = now_utc(), []
 

@@ -1,8 +1,8 @@
 """
-Encrypt our own clusters by TLS or mutual TLS, and read keys and certificates of users from files.
+Encrypt the clusters that wanbench runs by TLS or mutual TLS, and read keys and certificates of users from files.
 
-A certificate authority in memory issues the keys and certificates of our own clusters. Each host gets its own key and
-certificate in its scratch folder, as PEM files of mode 0600.
+A certificate authority in memory issues the clusters' keys and certificates. Each host gets its own key and certificate
+in its scratch folder, as PEM files of mode 0600.
 """
 
 from pathlib import Path
@@ -85,11 +85,11 @@ class Security:
         return {}
 
     def access(self) -> Access:
-        """Return what a client needs to connect."""
+        """Return the `Access` with which clients connect."""
         return Access()
 
     def describe(self) -> dict:
-        """Return the entry in the manifest: JSON types, no secrets."""
+        """Return the manifest's entry on the cluster's security: JSON types, no secrets."""
         return {"kind": self.kind, "protocols": dict(self.protocols)}
 
 

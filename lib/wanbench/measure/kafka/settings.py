@@ -25,7 +25,7 @@ _NOT_LOGGED = ("listener.name.", "rsm.config.", "rlmm.config.")  # prefixes of s
 
 def defaults(brokers: int) -> dict[str, str]:
     """
-    Return our default broker settings; all others have Kafka's defaults.
+    Return wanbench's default broker settings, for a cluster of `brokers` brokers; all others have Kafka's defaults.
 
     Consumers start without a delay and read from a replica in the region of their client.rack. Topics are created only
     explicitly, and deletion frees the disk soon. Small internal topics let nine nodes fit on one machine.
@@ -81,8 +81,8 @@ def node_settings(
     """
     Return the content of a node's server.properties.
 
-    It combines `defaults`, the checked settings `wanted`, and the settings that follow from placement and security;
-    later ones override earlier ones.
+    The content combines `defaults`, the checked settings `wanted`, and the settings that follow from placement and
+    security; in this order, later ones override earlier ones.
     """
     address = placement.host.address
     listeners = []

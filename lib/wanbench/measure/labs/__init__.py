@@ -58,8 +58,8 @@ def geodesic_links(
     Link all regions with delays that follow from their distances.
 
     The RTT is the round-trip time of light in fibre along the geodesic (`wanbench.regions.light_rtt_ms`), times
-    `path_inflation` (at least 1, because no cable is shorter), and at least 0.5 ms. Each direction has half of it as
-    delay.
+    `path_inflation` (at least 1, because no cable is shorter), and at least 0.5 ms. The delay of each direction is half
+    of the RTT.
 
     Parameters
     ----------

@@ -32,8 +32,7 @@ class Completed:
 @dataclass(frozen=True)
 class Offset:
     """
-    The target's clock minus the source's clock, the maximum error of this difference, and how the difference was
-    measured.
+    The difference of two clocks in ms, target minus source, with its maximum error and the method of measuring it.
     """
 
     offset_ms: float
@@ -134,7 +133,9 @@ class Host(ABC):
     @property
     @abstractmethod
     def scratch(self) -> str:
-        """A folder (mode 0700) for temporary files of commands, deleted when the lab closes, even after a failure."""
+        """
+        Return a folder (mode 0700) for commands' temporary files, deleted when the lab closes, even after a failure.
+        """
 
     @abstractmethod
     def run(self, command: Sequence[str], *, timeout_s: float, ok: Sequence[int] | None = (0,)) -> Completed:
@@ -145,7 +146,7 @@ class Host(ABC):
 
     @abstractmethod
     def start(self, command: Sequence[str]) -> Process:
-        """Start a command in the background, which ends at the latest when the lab closes."""
+        """Start a command in the background; if it still runs when the lab closes, the lab ends it."""
 
     @abstractmethod
     def put(self, source: Path, target: str) -> None:
@@ -206,7 +207,11 @@ class Lab(ABC):
         """
 
     def before_round(self, expected_s: float, sent_bytes: Mapping[tuple[str, str], float] | None) -> None:  # noqa: B027
-        """Raise LabError if the next round would exceed the budget. Called before each round."""
+        """
+        Raise LabError if the next round would exceed the budget; called before each round.
+
+        The round is expected to take `expected_s` and to send `sent_bytes`, by (sending region, receiving region).
+        """
 
     def counters(self) -> list[dict] | None:
         """Return the counters of every link since the lab opened; None on a real network, which has no counters."""

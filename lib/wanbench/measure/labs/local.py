@@ -1,8 +1,8 @@
 """
 The local lab: one network namespace per region on this machine, joined by emulated links.
 
-It leaves nothing behind. One process, `wanbench.measure.links.lab_supervisor`, owns the unnamed namespaces; when the
-process that opened the lab ends, the supervisor and everything in the namespaces end too.
+The lab leaves nothing behind. One process, `wanbench.measure.links.lab_supervisor`, owns the unnamed namespaces; when
+the process that opened the lab ends, the supervisor and everything in the namespaces end too.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class LocalHost(Host):
     """
     A host of the local lab: an address in its region's namespace.
 
-    It shares files, clock and processors with this machine. All hosts of a region share one namespace, so a command
-    that must run on one particular host binds to `address`.
+    The host shares files, clock and processors with this machine. All hosts of a region share one namespace, so a
+    command that must run on one particular host binds to `address`.
     """
 
     def __init__(self, lab: LocalLab, region: str, number: int):
@@ -66,7 +66,7 @@ class LocalHost(Host):
 
     @property
     def address_ipv6(self) -> str | None:  # pyright: ignore[reportIncompatibleVariableOverride]  # it is read only
-        """The host's IPv6 address; None if the lab is open and its kernel has no IPv6."""
+        """Return the host's IPv6 address; None if the lab is open and the kernel has no IPv6."""
         return None if IPV6_OFF in self._lab.refused else self._address_ipv6
 
     @property
@@ -189,7 +189,7 @@ class LocalLab(Lab):
 
     @property
     def refused(self) -> dict[str, str]:
-        """The sysctls that the kernel refused, with the reasons, while the lab is open; otherwise empty."""
+        """Return the sysctls that the kernel refused, with the reasons, while the lab is open; otherwise {}."""
         return self._opened.get("refused", {})
 
     def start_in(self, region: str, command: Sequence[str]) -> EnteredProcess:
@@ -211,9 +211,9 @@ class LocalLab(Lab):
 
     def entering(self, region: str) -> list[str]:
         """
-        Return arguments which, put before a command, run it in a region's namespace; this works in a terminal too.
+        Return the arguments to put before a command so that the command runs in a region's namespace.
 
-        Without a command, they start a shell. They work as long as the lab is open.
+        The arguments work while the lab is open, also in a terminal; without a command, they start a shell.
         """
         if region not in self._numbers:
             raise KeyError(f"no region {region!r}; the lab has {', '.join(self.regions)}")
@@ -281,9 +281,9 @@ class LocalLab(Lab):
         Each row has from_region, to_region, and the numbers of packets and bytes sent, delivered, lost, queue_dropped,
         cut, device_dropped, too_big and in_flight (`packets_sent`, `bytes_sent`, ...). The number sent is the sum of
         the others. `packets_marked` is the number that CoDel marked, `bytes_backlog` the number of queued bytes, and
-        `rate_bps` the present rate.
-        `mean_late_ms` and `worst_late_ms` say how late the relay delivered packets, measured from when they were due
-        (None if it delivered none). Packets are counted as on the wire, bytes with IP headers.
+        `rate_bps` the present rate. `mean_late_ms` and `worst_late_ms` are the mean and maximum time from when packets
+        were due until the relay delivered them (None if it delivered none). Packets are counted as on the wire, bytes
+        with IP headers.
         """
         pairs, rows = list(self.links if pairs is None else pairs), []
         self._check_pairs(pairs)
@@ -311,8 +311,10 @@ class LocalLab(Lab):
 
     def socket_buffer_limits(self) -> dict[str, int] | None:
         """
-        See `Lab.socket_buffer_limits`. All namespaces share these limits. A namespace's tcp_rmem and tcp_wmem limit
-        only the sockets of programs that do not set the size of their buffers.
+        Return the maximum size in bytes of the socket buffers that programs may request, by sysctl; None if unknown.
+
+        All namespaces share these limits. A namespace's tcp_rmem and tcp_wmem limit only the sockets of programs that
+        do not set the size of their buffers.
         """
         values = _global_sysctls()
         return {name: int(value) for name, value in values.items()} if len(values) == len(_GLOBAL_SYSCTLS) else None
@@ -338,7 +340,7 @@ class LocalLab(Lab):
 
     @property
     def is_open(self) -> bool:
-        """Whether commands can run."""
+        """Return whether the lab is open, so that commands can run."""
         return self._supervisor is not None
 
     def _open_supervisor(self):

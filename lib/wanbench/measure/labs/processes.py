@@ -1,4 +1,8 @@
-"""Run background commands of labs: output, timeouts, and their end; `EnteredProcess` runs them on this machine."""
+"""
+Collect the output of a lab's background commands, and wait for or force their end.
+
+`EnteredProcess` runs commands on this machine; `measure/labs/ssh` runs them on other hosts.
+"""
 
 import dataclasses
 import errno
@@ -214,7 +218,7 @@ def result_of(process: PolledProcess, timeout_s: float, ok: Sequence[int] | None
 
 
 def command_error(completed: Completed, what: str) -> CommandError:
-    """Make a CommandError about a command: its message is the command, `what` and the last output."""
+    """Return a CommandError whose message is the command, `what` (went wrong) and the command's last output."""
     output = (completed.stderr.strip() or completed.stdout.strip()).decode(errors="replace")[-500:]
     error = CommandError(f"{' '.join(completed.command)} {what}" + (f"; its last output: {output}" if output else "."))
     error.completed = completed
@@ -222,7 +226,11 @@ def command_error(completed: Completed, what: str) -> CommandError:
 
 
 def failed_if_incomplete(completed: Completed, sizes: Sequence[int], disk_is_full: bool) -> Completed:
-    """Return the result as failed, with an explanation added to stderr, if its output may be incomplete."""
+    """
+    Return a command's result, turned into a failure with a reason in stderr if its output may be incomplete.
+
+    Output is incomplete if one of `sizes` (bytes of stdout and of stderr) exceeds `OUTPUT_BYTES`, or the disk is full.
+    """
     if max(sizes) > OUTPUT_BYTES:
         fault = f"killed because it printed more than {OUTPUT_BYTES >> 20} MiB"
     elif disk_is_full:

@@ -64,7 +64,9 @@ print(json.dumps({{"executable": sys.executable, "modules": [name for name in sp
 @dataclass(frozen=True)
 class HostPython:
     """
-    A host's Python: its path, and which of `_PACKAGES` it can import; wanbench counts only if its files equal ours.
+    A host's Python: its path, and which of `_PACKAGES` it can import.
+
+    The package wanbench counts only if its files equal those of this installation.
     """
 
     executable: str

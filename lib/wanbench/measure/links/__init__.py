@@ -46,7 +46,7 @@ CODEL_INTERVAL_MS = 100.0  # the RFC's: about the longest usual RTT
 @dataclass(frozen=True)
 class Step:
     """
-    A change of a link: its settings from `at_s` on, in s since the schedule began. None means unchanged.
+    A change of a link's settings, `at_s` seconds after the link's schedule begins; None leaves a setting unchanged.
 
     >>> Step(5, rate_bps=1e6)
     Step(at_s=5, delay_ms=None, loss=None, rate_bps=1000000.0)
@@ -105,8 +105,8 @@ class LinkSettings:
         Whether CoDel marks packets (RFC 3168) instead of dropping them, if their sender understands marks. Hosts
         understand marks with the sysctl `net.ipv4.tcp_ecn` = 1.
     schedule : sequence of Step, or None
-        Changes of the link, in the order of their times. The relay makes them. The schedule begins when the lab opens,
-        and again with each `LocalLab.set_link`. `read_schedule` reads one from a file.
+        Changes of the link, in the order of their times. The schedule begins when the lab opens, and again with each
+        `LocalLab.set_link`. `read_schedule` reads a schedule from a file.
     repeat_s : float or None
         Time after which the schedule begins again; None means that the last step stays.
     mtu_bytes : int or None
@@ -211,9 +211,9 @@ def queue_in_bytes(settings: LinkSettings, back_delay_ms: float | None = None) -
     """
     Return the size of a link's queue in bytes; None if the link has no rate, because then no packet waits.
 
-    It is `queue_bytes` if that is set. Otherwise it is one bandwidth-delay product at the pair's nominal RTT, but at
-    least 20 ms at the link's rate (the highest of its schedule) and at least 65,536 bytes. `back_delay_ms` is the
-    one-way delay of the opposite direction; by default it is the same.
+    The size is `queue_bytes` if that is set. Otherwise it is one bandwidth-delay product at the pair's nominal RTT, but
+    at least what the link sends in 20 ms, and at least 65,536 bytes. The highest rate of a schedule counts.
+    `back_delay_ms` is the one-way delay of the opposite direction, by default the same.
 
     >>> queue_in_bytes(LinkSettings(delay_ms=50, rate_bps=80e6)), queue_in_bytes(LinkSettings(delay_ms=1, rate_bps=1e6))
     (1000000, 65536)
@@ -230,8 +230,8 @@ def queue_in_bytes(settings: LinkSettings, back_delay_ms: float | None = None) -
 
 def gateway_queue_in_bytes(links: Mapping[tuple[str, str], LinkSettings], region: str, rate_bps: float) -> int | None:
     """
-    Return the size of a region's gateway queue in bytes: the largest value that `queue_in_bytes` returns for the links
-    that leave the region, at the gateway's rate.
+    Return the size in bytes of the queue that all links leaving a region share (see `LocalLab.set_gateway`): the
+    largest value of `queue_in_bytes` for these links, at the gateway's rate.
 
     >>> links = {("a", "b"): LinkSettings(10), ("a", "c"): LinkSettings(50), ("c", "a"): LinkSettings(50)}
     >>> gateway_queue_in_bytes(links, "a", 80e6)

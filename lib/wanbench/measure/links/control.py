@@ -40,7 +40,8 @@ class Client:
             except TimeoutError:
                 raise LabError(f"the lab's supervisor did not answer {verb!r} within {timeout_s:g} s.") from None
             except (OSError, EOFError) as error:
-                raise LabError(f"the lab's supervisor ended during the request {verb!r}: {error}") from None
+                ended = f"the lab's supervisor ended during the request {verb!r} ({error})"
+                raise LabError(f"{ended}. What was measured is kept: start again.") from None
         if "error" in answer:
             raise LabError(f"the lab's supervisor refused {verb!r}: {answer['error']}")
         return answer["result"]

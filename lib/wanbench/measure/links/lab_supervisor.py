@@ -1,10 +1,12 @@
 """
-Own a local lab as a process: `python -m wanbench.measure.links.lab_supervisor <socket> <the lab's pidfd>`.
+Run the supervisor, the process that owns a local lab's network namespaces and links.
 
-`launch` starts it as the first process of a new PID namespace. It makes an unnamed network namespace for each region
-and forwards the packets of the links. When the lab's process ends, for whatever reason, the supervisor exits, because
-its socket is closed. The kernel then kills all processes of the PID namespace and deletes the network namespaces. The
-supervisor removes its scratch folder before it exits; if it is killed, the next supervisor removes the folder.
+`launch` starts it as the first process of a new PID namespace, by `python -m wanbench.measure.links.lab_supervisor
+SOCKET PIDFD`; PIDFD refers to the process that opened the lab. The supervisor makes an unnamed network namespace for
+each region and forwards the packets of the links. When the process that opened the lab ends, for whatever reason, the
+supervisor exits, because its socket is closed. The kernel then kills all processes of the PID namespace and deletes the
+network namespaces. The supervisor removes its scratch folder before it exits; if it is killed, the next supervisor
+removes the folder.
 """
 
 import ctypes
@@ -39,17 +41,17 @@ _GROUP_S = 2.0  # timeout for killed processes to leave their control group
 
 
 class Supervisor:
-    """The methods that answer a lab's requests; the parameters of a method are the members of the request."""
+    """Answer a lab's requests: each method is a verb, and its parameters are the members of the request."""
 
     def __init__(self):
         self.relay = self.folder = LATER
         self._namespaces = []
 
     def hello(self):
-        """Answer, to confirm that the supervisor runs."""
+        """Do nothing; the answer confirms that the supervisor runs."""
 
     def scratch(self):
-        """Return the scratch folder, made on the first call; the supervisor locks it, and removes it when it ends."""
+        """Return the scratch folder, made on the first call; it is locked and, when the supervisor ends, removed."""
         if self.folder is None:
             new = tempfile.mkdtemp(prefix=_UNLOCKED)
             with suppress(OSError):  # a file system without locks: then `sweep` removes nothing
@@ -117,7 +119,7 @@ class Supervisor:
 
 
 def sweep() -> None:
-    """Remove the scratch folders of supervisors that were killed: those that no process has locked."""
+    """Remove the scratch folders that no process has locked: their supervisors were killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{FOLDERS}*"):
         with suppress(OSError):
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -86,8 +86,8 @@ class SupervisorProcess:
 
     def entering(self, namespace: int) -> list[str]:
         """
-        Return the arguments to put before a command so that it runs in one of the supervisor's network namespaces,
-        given by its file descriptor there.
+        Return the arguments to put before a command so that the command runs in one of the supervisor's network
+        namespaces; `namespace` is the supervisor's file descriptor of this namespace.
         """
         user = ["--user", "--preserve-credentials"] if is_rootless() else []
         network = f"--net=/proc/{self.pid}/fd/{namespace}"

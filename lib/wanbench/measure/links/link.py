@@ -21,7 +21,7 @@ from .queues import OFFLOAD_BYTES, CoDel, Waiting, marked
 
 class Bottleneck:
     """
-    A rate and the drop-tail queue in front of it, of one link or shared by all links that leave a region.
+    A rate limit and the drop-tail queue in front of it, of one link or shared by all links that leave a region.
 
     If `bytes_per_s` is None, there is no queue. `free_at` is the time at which all accepted bytes will have been sent,
     in seconds by the same clock as `now`.
@@ -222,7 +222,7 @@ class Link:
         return self._queued_bytes + self._bottleneck.backlog_bytes(now)
 
     def rate_bps(self) -> float | None:
-        """Return the present rate of the link or the gateway."""
+        """Return the present rate of the link or the gateway in bit/s; None means no limit."""
         return self._bottleneck.bytes_per_s and self._bottleneck.bytes_per_s * 8
 
     def in_flight(self) -> tuple[int, int]:
@@ -314,7 +314,10 @@ class Link:
             self.bytes_queue_dropped += size
 
     def wake(self, at: float, steps: Iterator | None = None) -> list:
-        """Take the next step of the schedule, or end the transmission of a packet and begin to send the next packet."""
+        """
+        Apply the next step of the schedule if `steps` is given; otherwise end the transmission of a packet, and begin
+        to send the next one. Return a list of what will arrive, as `accept` does.
+        """
         if steps is not None:
             if steps is not self._steps:
                 return []

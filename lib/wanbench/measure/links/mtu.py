@@ -14,7 +14,7 @@ def too_big(packet: bytes, mtu_bytes: int) -> bytes:
     Return the ICMP message for the sender of a packet, with a virtio header.
 
     In IPv4 it is "fragmentation needed" (RFC 792) with the MTU of the next hop (RFC 1191), in IPv6 "packet too big"
-    (RFC 4443). It comes from the highest address of the sender's region, which no host has.
+    (RFC 4443). Its source is the highest address of the sender's region, which no host has.
     """
     ip = packet[OFFLOAD_BYTES:]
     if ip[0] >> 4 == 4:

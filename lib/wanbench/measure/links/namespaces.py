@@ -31,7 +31,7 @@ _TUN_F_CSUM, _TUN_F_TSO4, _TUN_F_TSO6 = 0x01, 0x02, 0x04
 
 def address(region_number: int, host_number: int = 0) -> str:
     """
-    Return the IPv4 address of a host of a region; hosts count from 0.
+    Return the IPv4 address of host number `host_number`, counted from 0, in a region.
 
     >>> address(3)
     '10.3.0.1'
@@ -45,7 +45,7 @@ IPV6_PREFIX = "fd77:616e:62"  # a unique local prefix (RFC 4193, section 3.1); t
 
 def address_ipv6(region_number: int, host_number: int = 0) -> str:
     """
-    Return the IPv6 address of a host of a region; hosts count from 0.
+    Return the IPv6 address of host number `host_number`, counted from 0, in a region.
 
     >>> address_ipv6(17)
     'fd77:616e:62:11::1'
@@ -74,7 +74,7 @@ def enter(namespace: int) -> None:
 def open_device() -> int:
     """
     Make a TUN device in this namespace, with checksum and TCP segmentation offload, and return its file descriptor.
-    Closing it removes the device.
+    Closing the descriptor removes the device.
     """
     device = os.open("/dev/net/tun", os.O_RDWR | os.O_CLOEXEC)
     try:
@@ -135,7 +135,7 @@ def checked_sysctls(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def run_ip(commands: Iterable[str]) -> None:
-    """Run several `ip` commands in this namespace with one process; raise LabError with its message if one fails."""
+    """Run `ip` once for several commands in this namespace; raise LabError, with the message of `ip`, if one fails."""
     text = "".join(f"{command}\n" for command in commands)
     done = subprocess.run(["ip", "-batch", "-"], input=text.encode(), capture_output=True, check=False)
     if done.returncode:
@@ -147,7 +147,7 @@ def commands(region_number: int, hosts: int, *, congestion_control: str | None =
     Return the `ip` commands that set a region's addresses and its routes to all other regions.
 
     If `congestion_control` is given, the routes set it, because the kernel refused it as the namespace's default. A
-    program that chooses its own (iperf3 -C) overrides the route.
+    program that chooses its own congestion control (iperf3 -C) overrides the route.
 
     >>> for command in commands(2, hosts=1):
     ...     print(command)

@@ -12,7 +12,7 @@ _SHORT = struct.Struct("!H")
 @dataclass(slots=True)
 class Waiting:
     """
-    A queued packet: its segments before number `first` have left, and those from number `end` on were dropped.
+    A queued packet, of which the segments before number `first` were sent, and those from number `end` on were dropped.
 
     `size` is the number of bytes of all its segments on the wire.
     """
@@ -47,7 +47,7 @@ class CoDel:
     def acts(self, now: float, waited_s: float, bytes_behind: float) -> bool:
         """
         Return whether to drop or mark the packet at the head of the queue, which has waited for `waited_s` (RFC 8289,
-        section 5). `bytes_behind` is the number of bytes behind it.
+        section 5). `bytes_behind` is the number of queued bytes behind this packet.
         """
         if waited_s < self.target_s or bytes_behind <= FULL_PACKET_BYTES:
             self._above_from = None

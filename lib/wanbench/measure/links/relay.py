@@ -2,8 +2,8 @@
 Forward packets in user space between the regions' TUN devices, with the delay, jitter, loss and rate of the links.
 
 Each region has one device. The relay reads a packet, finds the link by the destination address, decides when the packet
-is due, keeps it in one heap for all links, and writes it to the other region's device when it is due. It also measures
-how late it writes, which shows whether the machine is too slow.
+is due, keeps it in one heap for all links, and writes it to the other region's device when it is due. The relay also
+measures how late it writes packets, which shows whether the machine is too slow.
 """
 
 import heapq
@@ -79,7 +79,7 @@ class Relay:
                 link.share(bottleneck)
 
     def cut(self, pairs: Iterable[tuple[int, int]], is_cut: bool) -> None:
-        """Cut or heal links; see `wanbench.measure.labs.local.LocalLab.cut`."""
+        """Cut the links of these pairs if `is_cut`, otherwise heal them; see `LocalLab.cut`."""
         for pair in pairs:
             self.links[pair].is_cut = is_cut
 

@@ -1,8 +1,9 @@
 """
 Select the ordered pairs of regions to test, and schedule concurrent tests.
 
-Regions are the vertices of a graph and ordered pairs its edges; the two directions of a pair are two edges. A round is
-a matching of this graph, so a schedule with the fewest rounds is an edge colouring with the fewest colours.
+Tests in the same round run at the same time, and no region is in two of them. Regions are the vertices of a graph, and
+ordered pairs its edges; the two directions of a pair are two edges. A round is a matching of this graph, so a schedule
+with the fewest rounds is an edge colouring with the fewest colours.
 """
 
 import random
@@ -160,10 +161,11 @@ _TRIES = 20
 
 def lower_bound(pairs: Sequence[Pair], batch: int | None = None) -> int:
     """
-    Return a lower bound on the number of rounds, which is the maximum of three bounds.
+    Return a lower bound on the number of rounds, which is the maximum of several bounds.
 
-    They are: the number of tests of the busiest region; the number of all tests divided by `batch`; and, for groups of
-    regions, the number of tests within a group divided by the number of these tests that fit into one round.
+    The bounds are: the number of tests of the busiest region; the number of all tests divided by `batch`; and, for each
+    of some groups of regions, the number of tests within the group divided by half the number of its regions (rounded
+    down).
 
     Examples
     --------

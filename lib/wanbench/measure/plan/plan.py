@@ -27,8 +27,8 @@ class Test:
     A test of one ordered pair: every experiment of the plan measures the pair once.
 
     `id` is "<ordinal in the plan>-<from>-<to>" with ':' written as '.'; `round` counts from 1; `rtt_ms` is the expected
-    round-trip time. A test made from a `Trial` also has the trial's `setting`, `block` and `experiments`, which replace
-    those of the plan.
+    round-trip time. A test made from a `Trial` also has the trial's `setting` and `block`, and its `experiments`, which
+    replace those of the plan.
     """
 
     __test__ = False
@@ -60,9 +60,9 @@ class Plan:
     rounds : tuple of tuples of Test
         The tests of one round run at the same time; no region is in two of them.
     experiments : tuple
-        The experiments of each test that has none of its own, in order.
+        Default experiments, in order; a test's own experiments replace them.
     lower_bound : int
-        No schedule of these pairs (with this `batch`) has fewer rounds.
+        Minimum number of rounds: no schedule of these pairs (with this `batch`) has fewer.
     batch : int or None
         Maximum number of tests in a round.
     rate_bps : float or None
@@ -81,12 +81,12 @@ class Plan:
 
     @property
     def tests(self) -> tuple[Test, ...]:
-        """All tests, in the order of the rounds."""
+        """Return all tests, in the order of the rounds."""
         return tuple(test for tests in self.rounds for test in tests)
 
     @property
     def regions(self) -> list[str]:
-        """All regions that the plan needs, sorted by name."""
+        """Return all regions that the plan needs, sorted by name."""
         of_pairs = {region for test in self.tests for region in (test.from_region, test.to_region)}
         return sorted(of_pairs | set(self.more_regions))
 
@@ -245,7 +245,7 @@ def make_plan(
 
 
 def test_id(ordinal: int, from_region: str, to_region: str) -> str:
-    """Return the `id` of a test; see `Test`."""
+    """Return the `id` of a test, such as "0001-aws.eu-west-1-gcp.us-east1"."""
     return f"{ordinal:04d}-{from_region}-{to_region}".replace(":", ".")
 
 
@@ -259,7 +259,7 @@ class Trial:
     One measurement of one setting.
 
     Trials with the same `setting` are replicates; trials with the same `block` are measured close together in time. If
-    the first experiment has an `rtt_ms`, that is the expected round-trip time.
+    the first experiment has the attribute `rtt_ms`, this is the expected round-trip time in ms.
     """
 
     setting: str
@@ -316,8 +316,8 @@ def alternating(groups: Sequence, blocks: int, rng: np.random.Generator, rank: C
     """
     Yield the number of each block and the order of the groups in it.
 
-    Every odd-numbered block has a random order, and the next block has the reverse of that order. A steady drift over
-    time then affects all groups equally. The first block is ordered by `rank` instead.
+    Every odd-numbered block has a random order, except the first, which is sorted by the key `rank`; the block after it
+    has the reverse order. A steady drift over time then affects all groups equally.
     """
     order: list = []
     for block in range(1, blocks + 1):

@@ -1,5 +1,5 @@
 """
-Published claims and their verdicts: `ledger` holds the claims, `rules` gives verdicts on them from a re-run.
+Judge published claims: `ledger` has the claims with their verdicts, `rules` sets verdicts from a re-run.
 
 Each verdict has a working: a string that states its rule and the numbers used.
 """

@@ -1,11 +1,11 @@
 """
-Hold the claims of a published source and their verdicts: from its own numbers (here), and from a re-run (`rules`).
+Read the claims of a published source, and set verdicts on them from the source's own numbers.
 
 File `data/published/claims/<source>.csv` lists the claims of a source, paraphrased, with their section; `articles.csv`
-says where each source was published. Each claim gets two verdicts: one from the source's own numbers (`compare` for a
-number, `judge` for a sentence), one from a re-run (`rules`). The two are never merged, because consistent arithmetic is
-not a measurement that agrees. The *working* of a claim is a text with the rule and the numbers behind its verdicts.
-Untested claims stay in the table and are marked so.
+says where each source was published. A claim has two verdicts: one from the source's own numbers (`compare` for a
+number, `judge` for a sentence), and one from a re-run (module `rules`). They are never merged, because consistent
+arithmetic does not show that a measurement agrees. The *working* of a claim is a text with the rule and the numbers
+behind its verdicts. Untested claims stay in the table, marked as untested.
 """
 
 from __future__ import annotations
@@ -305,7 +305,8 @@ class Audit(Result):
         counts = self.verdicts("own")
         holds, fails = counts.get(REPRODUCED, 0) + counts.get(WITHIN, 0), counts.get(NOT_REPRODUCED, 0)
         claims = count(len(self.claims), "claim")
-        return f"Of {claims} in the article, its own numbers bear out {holds} and contradict {fails}." if counts else ""
+        ends = f"{holds} agree with the article's own numbers and {fails} contradict them"
+        return f"Of {claims} in the article, {ends}." if counts else ""
 
     def table(self) -> pd.DataFrame:
         rows = [
@@ -339,7 +340,7 @@ class Audit(Result):
 
     def ledger_rows(self) -> pd.DataFrame:
         """
-        Return the rows of `formatted_table`, each with its source, claim, page and how the claim was finally tested.
+        Return `formatted_table` with the further columns source, claim, page and `kind`: how the claim was tested.
         """
         about = {name: (claim.page, self._kind(claim, self.rows[name])) for name, claim in self.claims.items()}
         pages, kinds = zip(*about.values(), strict=True)
@@ -387,7 +388,8 @@ def read_claims(source: str, folder: Path | str | None = None) -> Audit:
     folder: Default: `data/published/claims`.
 
     Raises ParameterError: there is no such file.
-    Raises RawDataError: the file lacks a column, repeats a claim, or has a value that is not a number.
+    Raises RawDataError: the file lacks a column, repeats a claim, has a value that is not a number, or has a
+    `tested_by` that is not in `WAYS`.
     """
     folder = Path(folder) if folder is not None else published_folder() / "claims"
     check_choice("source", source, sorted(path.stem for path in folder.glob("*.csv")))

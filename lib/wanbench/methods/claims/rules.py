@@ -49,7 +49,7 @@ class Bound:
     words: str
 
     def verdict(self, estimate: Estimate) -> str:
-        """Return the verdict that an estimate gives: reproduced, not reproduced or undecided."""
+        """Return the verdict on a claim by an estimate's interval: reproduced, not reproduced or undecided."""
         ends, lacking = (estimate.low, estimate.high), too_little(estimate)
         if lacking:
             return UNDECIDED

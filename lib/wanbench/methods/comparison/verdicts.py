@@ -55,8 +55,8 @@ MOST_PRIOR = 4.0
 MIN_SCATTERS = 3  # Settings with repeated trials whose scatter can be compared.
 SHOWN_ROWS = 40  # Rows of the figure: more are too close to read.
 ONE_RUN = (
-    "one side is a single run: what affects all of a run alike, such as a busy machine, is not in the intervals. Only "
-    "several runs on both sides show it"
+    "one side is a single run, so the intervals leave out effects that a whole run shares, such as a busy machine. "
+    "Only several runs on both sides show such effects"
 )
 COLUMNS = ["quantity", "key", "unit", "a", "b", "ratio", "low", "high", "level", "p", "basis", "verdict", "reason"]
 
@@ -192,8 +192,8 @@ def combined(*parts: tuple) -> tuple[np.ndarray, np.ndarray]:
     """
     Return the standard error of a sum of independent parts, and its degrees of freedom (Satterthwaite 1946).
 
-    Each part is a variance and its degrees of freedom: numbers or arrays. If all variances are 0, the degrees of
-    freedom are added.
+    Each part is a variance and its degrees of freedom: numbers or arrays. If all variances are 0, return the sum of the
+    degrees of freedom.
 
     >>> [float(number) for number in combined((1.0, 4.0), (1.0, 4.0))]
     [1.4142135623730951, 8.0]

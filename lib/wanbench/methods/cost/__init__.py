@@ -1,4 +1,4 @@
-"""What a Kafka cluster costs: dated list prices, and the cost of a deployment with its interval."""
+"""Compute what a Kafka cluster costs, with an interval, from dated list prices."""
 
 from .deployment import Deployment, cluster_cost
 from .price_list import price, price_list

@@ -316,7 +316,7 @@ def cluster_cost(deployment: Deployment) -> ClusterCost:
     """
     Compute the cost of a deployment at its message rate.
 
-    For another rate, give `deployment.changed(messages_per_s=...)`.
+    For another rate, pass `deployment.changed(messages_per_s=...)`.
 
     >>> nine = Deployment(brokers=9, instance_usd_per_hour=0.388472, disks=18, disk_gb=300, disk_usd_per_gb_month=0.04,
     ...                   hours_per_month=720, messages_per_s=1.45e6, message_bytes=1000,

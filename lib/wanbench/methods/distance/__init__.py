@@ -1,1 +1,1 @@
-"""RTT and throughput against distance: lines, path inflation, predictions."""
+"""Analyse RTT and throughput against distance: straight lines, path inflation, and RTTs faster than light."""

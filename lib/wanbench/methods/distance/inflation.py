@@ -31,8 +31,8 @@ METHOD = (
     "(Snijders & Borgatti 1999; Davezies, D'Haultfœuille & Guyonvarch 2021)"
 )
 ASSUMPTION = (
-    "The coordinates are those of the hosts, and light takes the great circle in fibre of index 1.468. "
-    "A region placed wrongly by tens of kilometres moves its near pairs most"
+    "The coordinates are those of the hosts, and light takes the great circle in fibre of index 1.468. A wrong "
+    "position of a region, even by tens of kilometres, changes the inflation of its near pairs most"
 )
 
 
@@ -94,8 +94,8 @@ class Inflation(Result):
             figure,
             name="path-inflation",
             title=f"Round trips take {overall.formatted} times as long as light in fibre",
-            subtitle=f"{POINTS}. Tick: median; bar: its {percent(overall.level)} interval, with places as the units. "
-            "Dashed: light in fibre.",
+            subtitle=f"{POINTS}. Tick: median; bar: its {percent(overall.level)} interval, with places as independent "
+            "units. Dashed: light in fibre.",
             alt=f"Strips of path inflation per pair of clouds. {overall}",
             caption="How many times longer a round trip takes than light in fibre would along the great circle, "
             f"for {count(len(self.pairs), 'pair')}.{missing}",

@@ -81,7 +81,7 @@ class RttFit(Result):
             name="rtt-against-distance",
             title=theme.headline(self.slope.sentence, "Round-trip time against distance"),
             subtitle=f"{POINTS}, median of both directions. Dashed: light in fibre. Line: least squares; band: its "
-            f"{percent(self.slope.level)} interval, with places as the units.",
+            f"{percent(self.slope.level)} interval, with places as independent units.",
             alt=f"Scatter of round-trip time in ms against distance in km for {basis(sample)}. {self.slope} "
             f"{self.pearson}",
             caption=f"Round-trip time of {basis(sample)} against the great-circle distance between the regions. "
@@ -133,7 +133,7 @@ class ThroughputFit(Result):
             name="throughput-against-distance",
             title=theme.headline(self.half_distance.sentence, "Throughput against distance"),
             subtitle=f"{POINTS}, geometric mean of both directions. Vertical axis: logarithmic. Line: least squares; "
-            f"band: its {percent(self.slope.level)} interval, with places as the units.",
+            f"band: its {percent(self.slope.level)} interval, with places as independent units.",
             alt=f"Scatter of throughput on a log axis against distance in km for {basis(sample)}. {self.half_distance} "
             f"{self.pearson}",
             caption=f"TCP throughput of {basis(sample)} against the great-circle distance between the regions."

@@ -1,1 +1,1 @@
-"""Factorial experiments: factors as columns of a design, and robust inference for least squares."""
+"""Analyse factorial experiments: code factors as columns of a design, with robust inference for least squares."""

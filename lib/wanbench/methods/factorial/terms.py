@@ -121,7 +121,7 @@ def level_label(name: str, level) -> str:
 
 def factors_of(runs: pd.DataFrame, names: Sequence[str], contrasts: Mapping[str, tuple]) -> list[Factor]:
     """
-    Make the factors of an experiment.
+    Make a Factor, numeric or a contrast of two levels, for each column in `names`.
 
     names: The columns of `runs` that hold the factors.
     contrasts: The two levels of each factor that is a contrast, by name.
@@ -158,7 +158,7 @@ def chosen_terms(names: list[str], interactions) -> list[tuple[str, ...]]:
 
 
 def coded(factors: Sequence[Factor], rows: pd.DataFrame) -> dict[str, np.ndarray]:
-    """Return, by name of factor, its codes in all rows."""
+    """Return, by name of factor, an array with the code of each row's level."""
     return {factor.name: factor.code(rows[factor.name]) for factor in factors}
 
 

@@ -93,8 +93,8 @@ class Verdicts(RowsResult):
         Return a row per quantity, the worst first: the number of links within, outside and unknown, the limit, and the
         worst link.
 
-        Quantities are sorted by their share of links outside. The largest error, relative to the allowed error, decides
-        between equal shares, and which link is the worst.
+        Quantities are sorted by their share of links outside and, for equal shares, by the largest error relative to
+        the allowed error. The link with this error is the worst.
         """
         rows = []
         for measured, group in self.rows.groupby("quantity", sort=False):
@@ -182,8 +182,9 @@ class Verdicts(RowsResult):
 
 def used_limits(rows: pd.DataFrame) -> pd.Series:
     """
-    Return, for each row of verdicts, the error as a share of the limit. The limit is the largest allowed error or, if
-    the requested value must lie in the interval, the distance from the delivered value to the interval's end.
+    Return, for each row of verdicts, the error as a share of the limit: of the largest allowed error or, if the
+    requested value must lie in the interval, of the distance from the delivered value to the end of the interval on the
+    side of the requested value.
     """
     to_end = (rows.high - rows.delivered).where(rows.error < 0, rows.delivered - rows.low)
     return rows.error / rows.allowed.fillna(to_end).clip(lower=TINY)
@@ -220,12 +221,12 @@ def groups(table: str, frame: pd.DataFrame) -> Iterable[tuple[tuple[str, str, st
 
 
 def matching(frame: pd.DataFrame, key: tuple[str, str, str]) -> pd.DataFrame:
-    """Return the rows of one run and direction."""
+    """Return the rows of one run and direction of a link; `key` is (run_id, from_region, to_region)."""
     return frame[(frame[LINK_KEY] == list(key)).all(axis=1)]
 
 
 def link_of(links: pd.DataFrame, key: tuple[str, str, str]) -> Any:
-    """Return the link of one run and direction, or None; ParameterError if there are several."""
+    """Return the row of the link with this (run_id, from_region, to_region), or None; ParameterError for several."""
     rows = matching(check_columns("links", links, LINK_KEY), key)
     if len(rows) > 1:
         run_id, start, end = key
@@ -234,7 +235,7 @@ def link_of(links: pd.DataFrame, key: tuple[str, str, str]) -> Any:
 
 
 def link_both_ways(links: pd.DataFrame, key: tuple[str, str, str]) -> Any:
-    """Return the links of a run in both directions (`key`: run, start, end), or None if one is missing."""
+    """Return the link (run_id, from_region, to_region) and the opposite link, or None if one of them is missing."""
     run_id, start, end = key
     pair = [link_of(links, way) for way in (key, (run_id, end, start))]
     return None if None in pair else pair

@@ -62,7 +62,7 @@ def caution(quantity: str, n_units: int, skew=None) -> tuple[str, ...]:
 
 
 def lower_coverage(quantity: str, n_units: int) -> str:
-    """Return the end of an assumption: the conditions that lower the coverage, and how far; "" if there are none."""
+    """Return text to append to an assumption: which conditions lower the coverage, and how far; "" if none does."""
     conditions = {
         "effects shared over 1,500 km or more": _nearest(CORRELATED_COVERAGE.get(quantity), n_units),
         "skewed or heavy-tailed effects of regions, or detours of a few regions": _simulated(
@@ -86,8 +86,8 @@ def coverage_with_few_beyond(n_units: int) -> str:
 
 def caution_if_correlated(quantity: str, n_regions: int) -> tuple[str, ...]:
     """
-    Warn that the coverage is low where effects of nearby places are correlated; () if simulations with such effects
-    reach the band, or if there are none.
+    Warn that the coverage is low where effects of nearby places are correlated; () if the coverage simulated with such
+    effects reaches the band, or was not simulated.
     """
     size, ends = _nearest(CORRELATED_COVERAGE.get(quantity), n_regions)
     if ends[0] >= BAND[0]:

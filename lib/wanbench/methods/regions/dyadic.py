@@ -69,8 +69,8 @@ def variance(without_region: np.ndarray, without_pair: np.ndarray) -> Any:
     """
     Compute the variance of a statistic: the jackknife over regions less the jackknife over pairs.
 
-    It is at least the jackknife over pairs, which is the variance for independent pairs. NaN where a value is not
-    finite.
+    The result is at least the jackknife over pairs, which is the variance for independent pairs. It is NaN where a
+    value is not finite.
 
     without_region, without_pair: The statistic without each region (regions, ...), and without each pair (pairs, ...).
     """

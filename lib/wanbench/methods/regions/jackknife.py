@@ -36,7 +36,7 @@ FEWEST_REGIONS = 3  # Two regions have a single pair, whose scatter cannot be sp
 @dataclass(frozen=True)
 class Sums:
     """
-    Sums for least squares over a table of pairs, for every two regions.
+    Sums over pairs, for every two regions, from which least squares can leave out any region.
 
     outer: Array (regions, regions, k, k): the sum of x x' over the pairs of two regions, symmetric in the regions. A
         pair within one unit counts twice, on the diagonal.

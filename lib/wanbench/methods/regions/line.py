@@ -100,7 +100,7 @@ def pearson_interval(total: np.ndarray, without: np.ndarray, left: LeaveOut, lev
 
 
 def spearman_interval(rho: float, without: np.ndarray, left: LeaveOut, level: float) -> Interval:
-    """Compute the interval for Spearman's rho from its values with each region left out in turn (`without`)."""
+    """Compute the interval of Spearman's rho; `without` has the rho without each region in turn."""
     if not np.isfinite(without).all() or np.abs(without).max() > PERFECT:
         return Interval(SCALED_Z)
     return _interval(rho, np.sqrt(left.scale(SLOPE)) * jackknife(fisher_z(without)), left, level)

@@ -147,8 +147,8 @@ def unordered(pairs: pd.DataFrame, column: str, *, combine: str = "median") -> S
     """
     Combine the rows of table `pairs` to one value per unordered pair.
 
-    First the median of the rows of each direction is taken, then both directions are combined. Rows without a positive
-    value or without a distance are left out.
+    Take the median of the rows of each direction, then combine both directions. Rows without a finite positive value,
+    without a distance, or from a region to itself are left out.
 
     column: The column with the values.
     combine: How to combine directions: "median", or "geometric mean" for analyses of the logarithm.
@@ -198,7 +198,7 @@ def _reasons(rows: pd.DataFrame, column: str) -> pd.Series:
 
 
 def left_out_of_any(*samples: Sample) -> pd.DataFrame:
-    """Return the union of the rows that the given samples of one table leave out: one row per direction of a pair."""
+    """Return the rows of a table that any of its samples leaves out, one row per ordered pair of regions."""
     rows = pd.concat([sample.left_out for sample in samples], ignore_index=True)
     return rows.drop_duplicates(["from_region", "to_region"], ignore_index=True)
 
@@ -228,7 +228,7 @@ def directed(pairs: pd.DataFrame, column: str) -> Sample:
     """
     Combine the rows of each ordered pair to their median.
 
-    Rows without a positive value or without a distance are left out, as by `unordered`.
+    Rows that `unordered` leaves out are left out here, too.
     """
     rows = check_pairs(pairs, *ENDS, "distance_km", column)
     rows = rows.assign(row=range(len(rows)))

@@ -67,7 +67,7 @@ class Units:
 
     @property
     def both(self) -> np.ndarray:
-        """The number, from 0, of the unordered pair of units to which each pair of regions belongs."""
+        """For each pair of regions, the number (from 0) of its unordered pair of units: an array (pairs,)."""
         return unordered_numbers(self.first, self.second, self.n)
 
     def warnings(self) -> tuple[str, ...]:

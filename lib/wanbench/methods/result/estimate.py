@@ -1,4 +1,4 @@
-"""An estimated number with its interval and everything needed to judge it, and basic intervals."""
+"""An estimated number with its interval, sample size, method and assumption; and intervals of means and shares."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Interval:
 @dataclass(frozen=True, repr=False)
 class Estimate:
     """
-    An estimated number with its interval and everything needed to judge it.
+    An estimated number with its interval, sample size, method and assumption.
 
     quantity: Short name, for tables.
     claim: The statement about the number, with `{}` in place of number and unit.

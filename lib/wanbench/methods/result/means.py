@@ -62,8 +62,8 @@ def geometric_mean(
     Estimate the geometric mean of positive values by Student's t on logarithms, so the interval stays above zero.
 
     values: One value per trial.
-    units: The unit of replication of each value: the result is the mean over the means of the units. Default: each
-        value is a unit.
+    units: The unit of replication of each value; the units' means then have equal weight. Default: each value is a
+        unit.
     unit_name: What a unit is, such as "setting".
     **about: Further fields of `Estimate`.
 

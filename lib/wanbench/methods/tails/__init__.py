@@ -1,1 +1,1 @@
-"""Tails of latencies: distributions with their quantiles, and intervals from order statistics."""
+"""Estimate quantiles of latencies, far into the tail, with intervals from order statistics."""

@@ -71,10 +71,10 @@ class Parts:
 
     def design_effect(self, x: float, level: float = 0.95) -> float:
         """
-        Return how many records contain as much information on the share above x ms as one independent record; at least
-        1.
+        Return the design effect: how many records contain as much information on the share above x ms as a single
+        independent record. It is at least 1.
 
-        The result is larger for few units (runs or periods): intervals at `level` then need Student's t quantiles.
+        For few units (runs, or periods of one run) it includes the squared ratio of Student's to the normal quantile.
         """
         unit = self.run if self.n_runs > 1 else np.arange(len(self.sizes)) * SPELLS // len(self.sizes)
         unit = np.unique(unit, return_inverse=True)[1]

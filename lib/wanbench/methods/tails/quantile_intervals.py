@@ -2,8 +2,8 @@
 Intervals of quantiles from order statistics, for any distribution (Hahn & Meeker 1991, section 5.2).
 
 The number of independent values below a quantile is binomial, so n alone determines two ranks that enclose the
-quantile. For dependent values the effective number replaces n. It need not be an integer, so the incomplete beta
-function replaces the binomial sum, and the ranks are scaled to the size of the sample.
+quantile. For dependent values the effective number replaces n. As this number need not be an integer, the incomplete
+beta function replaces the binomial sum, and the ranks are scaled to the size of the sample.
 """
 
 from collections.abc import Iterable

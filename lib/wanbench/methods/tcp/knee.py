@@ -57,7 +57,7 @@ class Knee:
         return self.residual[self.is_falling]
 
     def clipped(self, residual: np.ndarray) -> np.ndarray:
-        """Clip residuals at the bend of Huber's loss."""
+        """Clip residuals to 1.345 `scale`, where Huber's loss changes from quadratic to linear."""
         return np.clip(residual, -HUBER * self.scale, HUBER * self.scale)
 
 

@@ -155,7 +155,7 @@ def backoff(loss):
     """
     Return the mean duration of a sequence of timeouts, in multiples of the first (Padhye et al. 1998, eq. 29).
 
-    Each timeout is twice as long as the one before, up to six times.
+    Timeouts double up to six times.
     """
     return 1 + loss * np.polynomial.polynomial.polyval(loss, [1, 2, 4, 8, 16, 32])
 

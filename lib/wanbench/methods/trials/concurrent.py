@@ -103,10 +103,10 @@ def link_load(samples: pd.DataFrame, spans: pd.DataFrame) -> pd.DataFrame:
     Compute the load of the link between producers and brokers in the counted seconds of each test.
 
     samples: Table link_samples: counters since the lab opened.
-    spans: Per test: KEY, from_region, to_region, start_s, end_s. All samples of a test are used if fewer than two lie
-        between start_s and end_s.
+    spans: Per test: KEY (run_id, test_id, attempt), from_region, to_region, start_s, end_s. All samples of a test are
+        used if fewer than two lie between start_s and end_s.
 
-    Returns DataFrame: KEY; rx_packets_per_s (delivered to the brokers' region) and tx_packets_per_s (from it);
+    Returns DataFrame: KEY; rx_packets_per_s (delivered to the brokers' region), tx_packets_per_s (from that region);
         rx_utilisation and tx_utilisation (bits delivered, headers included, over the link's rate);
         queue_dropped_packets (because a queue was full, in both directions).
     """

@@ -20,9 +20,9 @@ RULE_LOAD = "the load's own times"
 RULE_PRODUCERS = "the producers' lines"
 RULE_LOG = "the log alone"
 RULE = (
-    "A whole second counts if all producers ran in it and none was warming up, by the times that "
-    "the load recorded or else from the end of the last warm-up to the last line of the first producer to end. If no "
-    "producer reports its times, all seconds of the log count except its first {} and its last"
+    "A whole second counts if all producers ran in it and none was warming up. The load records these times; "
+    "otherwise, seconds count from the end of the last warm-up to the last line of the first producer that ended. If "
+    "no producer reports its times, all seconds of the log count except its first {} and its last"
 )
 MIN_SECONDS = 2  # A single whole second gives no reliable rate: batches may arrive in bursts.
 
@@ -47,7 +47,7 @@ class CountedSeconds:
         return 0 if self.fault else int(self.end_s - self.start_s)
 
     def inside(self, lines: pd.DataFrame) -> pd.DataFrame:
-        """Return the producers' lines that lie wholly within the counted seconds."""
+        """Return the producers' lines (rows of table producer_windows) that lie wholly within the counted seconds."""
         printed = lines.printed_at_s.to_numpy()
         starts = printed - lines.length_s.fillna(0.0).to_numpy()
         return lines[(starts >= self.start_s) & (printed <= self.end_s)]
@@ -175,7 +175,7 @@ SATURATED_S = 1.0  # The producers' reporting interval: a longer lag is more tha
 
 
 def records_per_s(inside: pd.DataFrame) -> pd.Series:
-    """Return the records per second of each producer, from its lines inside the counted seconds."""
+    """Return the records per second of each producer, from its lines within the counted seconds (`inside`)."""
     sums = inside[inside.length_s > 0].groupby("producer")[["records", "length_s"]].sum()
     return sums.records / sums.length_s
 
@@ -201,9 +201,8 @@ def lag_cautions(rates: pd.DataFrame) -> list[str]:
 
 def mean_latency_ms(inside: pd.DataFrame, producers: pd.DataFrame) -> float:
     """
-    Return the mean latency of all records in ms, from the producers' lines, or else from their totals.
-
-    NaN unless all producers report it.
+    Return the mean latency of all records in ms, from the producers' lines `inside` the counted seconds, or else from
+    their totals; NaN unless all producers report latencies.
     """
     for rows in (inside, producers[~producers.warmup]):
         columns = [rows[name].to_numpy(dtype="float64", na_value=nan) for name in ("mean_latency_ms", "records")]

@@ -1,8 +1,8 @@
 """
 Compute what limits the rate of a trial: its producers' window, the link's rate, or loss.
 
-- window: A producer has a maximum number of requests in flight to a broker. Each request carries one batch per
-  partition that the broker leads, up to max.request.size. Per RTT it can send the requests in flight, or the window of
+- window: A producer has a maximum number of requests in flight to a broker. Each request has one batch per partition
+  that the broker leads, up to max.request.size. Per RTT the producer can send the requests in flight, or the window of
   the TCP connection if that is smaller.
 - rate: The link's rate less background traffic and headers.
 - loss: TCP's throughput on a lossy path (Mathis et al. 1997), one connection per producer and broker; not for BBR.
@@ -37,7 +37,7 @@ CONNECTION_WINDOW_BYTES = float(advertised_window_bytes(2 * 102_400))
 MIN_LOSSES = 10  # With fewer losses per connection in the counted seconds, a steady-state law does not apply.
 NAMES = ("window", "rate", "loss")
 COLUMNS = ["by_window", "by_rate", "by_loss"]
-METHOD = "t on log ratios over {}, with the {} as the unit"
+METHOD = "t on log ratios over {}, with {}s as independent units"
 ASSUMPTION = (
     "The producers always have a full batch ready, only window, rate and loss limit them (not the processor), and "
     "requests have the RTT that pings measure"

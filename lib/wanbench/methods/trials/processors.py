@@ -27,7 +27,7 @@ FULL_PERCENT = 90.0
 STEP_PERCENT = 10.0
 METHOD = (
     "least squares of the logarithm of the measured over the allowed rate on the share of time for which processors "
-    "were busy, with a constant for each setting; t with {} degrees of freedom, trials as units; sysstat"
+    "were busy, with a constant for each setting; t with {} degrees of freedom, trials as independent units; sysstat"
 )
 ASSUMPTION = (
     "Nothing else slows trials of one setting; a trial that carries more keeps processors busier, which "
@@ -118,8 +118,8 @@ def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
     """
     Test whether trials reach a smaller share of their limit if processors are busier.
 
-    The share is regressed on utilisation, among trials of the same setting and link rate. A fixed threshold would not
-    suffice: threads already wait at a mean utilisation of 75 % over a second.
+    The share is regressed on utilisation, among trials of the same setting and link rate. A fixed threshold of
+    utilisation would not suffice: threads already wait at a mean of 75 % over a second.
 
     limits: The limits of the trials.
     use: The result of `processor_use` for the counted seconds (`TrialRates.marked`).
@@ -196,7 +196,7 @@ MAX_MEASUREMENT, MAX_OTHER = 15.0, 10.0
 @dataclass(frozen=True, repr=False)
 class ProcessorRoles(RowsResult):
     """
-    How much of the processors each role used: brokers, clients, links, and so on.
+    How much of the processors each role used: brokers, clients, links, kernel, harness, other.
 
     rows: Per setting, the busiest first: `setting`, `trials`, and `busy` and each of `ROLES` in per cent of all
         processors, as means over trials. "links": the emulation of links; "kernel": interrupts that are not charged to
@@ -243,7 +243,7 @@ class ProcessorRoles(RowsResult):
 
 def by_trial(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
-    Compute how much of all processors each role used, per trial and machine, in per cent.
+    Compute how much of all processors each role (`ROLES`) used, per trial and machine, in per cent.
 
     The counted seconds of a load, or the whole of a fault episode, are used; without them, all samples.
 
@@ -270,7 +270,7 @@ def by_trial(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 def processor_roles(tables: Mapping[str, pd.DataFrame]) -> ProcessorRoles:
     """
-    Compute how much of the processors each role used, per setting, over the completed tests.
+    Compute how much of the processors each role (`ROLES`) used, per setting, over the completed tests.
 
     Of several machines, the busiest one of each test counts. Warm-up trials are left out.
 

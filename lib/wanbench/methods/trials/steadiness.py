@@ -1,7 +1,7 @@
 """
 Test whether trials keep their rate: compare the later half of the counted seconds with the earlier half.
 
-If the warm-up is too short, the rate still rises. The trial is the unit of replication.
+If the warm-up is too short, the rate still rises in the counted seconds. The trial is the unit of replication.
 """
 
 import numpy as np

@@ -33,7 +33,8 @@ def compression_levels(**measured: Estimate | Result | None) -> Audit:
     **measured
         Measured quantities by their name in `RULES`; a claim without one is tested by arithmetic only. Most are ratios
         between the two levels that a claim names, of messages per second or of message sizes.
-        `lowest_over_highest_rate` is the ratio of rates of the codec for which it is smallest.
+        `lowest_over_highest_rate` is the rate at a codec's lowest level over that at its highest, for the codec with
+        the smallest ratio.
 
     Examples
     --------
@@ -50,11 +51,11 @@ def compression_levels(**measured: Estimate | Result | None) -> Audit:
     audit.compare(
         "up-to",
         best,
-        "The largest gain over a default level: 156 % is the new rate as a share of the old one, not the gain.",
+        "The largest gain over a default level: 156 % is the new rate as a share of the old rate, not the gain.",
     )
     rates, latencies, sizes = (_columns(audit, kind) for kind in ("rate", "latency", "size"))
     falling, rising = (one.apply(lambda v: v.dropna().is_monotonic_decreasing) for one in (rates, -latencies))
-    audit.judge("lower-faster", (falling & rising).all(), "From the table; it also holds at zstd -5.")
+    audit.judge("lower-faster", (falling & rising).all(), "From the source's table; the claim also holds at zstd -5.")
     audit.judge("lowest-best", (rates.bfill().iloc[0] == rates.max()).all(), "From the table.")
     usual = sizes.drop(index=EXPERIMENTAL)
     levels, codecs = (usual.max() / usual.min()).max(), usual.max().max() / usual.max().min()
@@ -62,7 +63,7 @@ def compression_levels(**measured: Estimate | Result | None) -> Audit:
     audit.judge(
         "codec-first",
         codecs > levels,
-        f"From the table: sizes differ by a factor of {number(codecs, 3)} between codecs, and by up to "
+        f"From the source's table: sizes differ by a factor of {number(codecs, 3)} between codecs, and by up to "
         f"{number(levels, 3)} between levels of one codec ({number(with_it, 3)} with zstd -5).",
     )
     took_s = audit.number("linear-bytes") / (1e6 * audit.number("linear-write"))
@@ -70,7 +71,7 @@ def compression_levels(**measured: Estimate | Result | None) -> Audit:
         "linear-write",
         None,
         f"At this rate the test's {number(audit.number('linear-bytes'))} bytes take {number(1e6 * took_s, 2)} "
-        "microseconds: it is one write into memory, extrapolated to a second, and not the speed of a disk.",
+        "microseconds: the rate extrapolates one write into memory to a second, and is not the speed of a disk.",
     )
     for claims, function, what in (
         (GAINS, lambda ratio: 100 * (ratio - 1), "gain in messages per second"),

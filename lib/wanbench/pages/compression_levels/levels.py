@@ -56,7 +56,8 @@ class Levels(RowsResult):
             return ""
         return (
             f"The lowest level of a codec sends {min(faster, key=float)} to {max(faster, key=float)} times as many "
-            f"messages per second as its highest, and its messages are {min(larger)} to {max(larger)} times as large."
+            f"messages per second as its highest level, and its messages are {min(larger)} to {max(larger)} times as "
+            "large."
         )
 
     @property
@@ -117,8 +118,7 @@ class Levels(RowsResult):
             figure,
             name="size-against-rate",
             title=theme.headline(self.estimates[0].sentence, "What a compression level costs and saves"),
-            subtitle="Further right and lower is better. Numbers are levels; each point is the geometric mean of its "
-            "trials.",
+            subtitle="Further right is faster, lower is smaller. Numbers: levels. Points: geometric means of trials.",
             alt=f"Size of a message against messages per second, by codec and level. {self.sentence}",
             caption=str(self),
             table=self.rows,

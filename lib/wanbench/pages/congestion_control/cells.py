@@ -51,11 +51,10 @@ def transfer_rows(run: Run, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 def bbr_over_cubic(rows: pd.DataFrame, measure: str, where: str) -> Estimate:
     """
-    Estimate the ratio of the mean with BBR to the mean with CUBIC, from the blocks that have both algorithms.
+    Estimate the ratio of a column (`measure`) with BBR to that with CUBIC: geometric mean over the blocks with both.
 
-    `measure` names the column of `rows` to compare; column `algorithm` (or `setting`, for trials of Kafka) says "bbr"
-    or "cubic", and column `block` the block. `where` ends the estimate's sentence, such as "at 1 % loss". Raises
-    ParameterError: no block has both.
+    Column `algorithm` of `rows` (or `setting`, for trials of Kafka) says "bbr" or "cubic", and `block` the block.
+    `where` ends the estimate's sentence, such as "at 1 % loss". Raises ParameterError: no block has both.
     """
     pairs = rows.pivot_table(index="block", columns="algorithm" if "algorithm" in rows else "setting", values=measure)
     pairs = pairs.reindex(columns=["bbr", "cubic"]).dropna()
@@ -162,7 +161,8 @@ class Cells(RowsResult):
         figure.update_yaxes(title="throughput in Mbit/s", col=1)
         figure.update_layout(legend_title="", height=theme.HEIGHT_PX + ROW_PX * ((rows.panel.nunique() - 1) // PANELS))
         subtitle = (
-            "Log axes. Means over blocks, 95 % intervals above mean / 10. BDP: queue in bandwidth-delay products."
+            "Log axes. Points: means over blocks. 95 % intervals are drawn from a tenth of the mean up. BDP: the "
+            "queue in bandwidth-delay products."
         )
         title = f"At {self._where}, BBR carries {self.ratio.formatted} what CUBIC does"
         title = theme.headline(title, "Throughput against RTT by congestion control")

@@ -29,7 +29,7 @@ RAMP_S = 2.0  # After this time, slow start is over on all paths of the source.
 FAST = 0.5
 """
 If a transfer's mean is above this share of the link's capacity, slow start and not loss explains the missing part.
-Slower senders write too unevenly to take their rate from the last seconds.
+Slower senders write too unevenly to estimate their rate from the last seconds.
 """
 
 
@@ -83,7 +83,11 @@ class Agreement(RowsResult):
     def sentence(self) -> str:
         off = (self.rows.share - self.rows.claimed).abs()[~self.rows.inside]
         span = f"{number(off.min())} to {number(off.max())} of the link's rate"
-        rest = [f"The other {count(len(off), 'cell')} differ by {span}."] if len(off) else []
+        rest = (
+            [f"In the other {count(len(off), 'cell')}, the published and the measured share differ by {span}."]
+            if len(off)
+            else []
+        )
         return " ".join([*(one.sentence for one in self.estimates), *rest])
 
     def figure(self) -> go.Figure:

@@ -1,5 +1,5 @@
 """
-Estimate what flows do to each other, and to the latency of the path that they share.
+Estimate how evenly competing flows share a path, and by how much they raise its latency.
 
 `fairness` and `latency_under_load` read tables of tests that ran one setting of `design.CompetingFlows`
 (`wanbench.read.ingest.pairs.selected` selects the setting).
@@ -34,8 +34,8 @@ def fairness(transfers: pd.DataFrame, *, direction: str = "forward", level: floa
     """
     Estimate the mean over tests of Jain's index, from the throughput of the greedy flows of each test.
 
-    direction: Compares the flows in this direction, "forward" or "reverse". Tests in which one of these flows failed
-        are left out.
+    direction: "forward" or "reverse"; only flows in this direction are compared. Tests in which one of them failed are
+        left out.
 
     Raises MissingDataError: no test has two flows in this direction.
     """

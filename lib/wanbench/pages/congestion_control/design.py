@@ -31,7 +31,10 @@ from wanbench.runs import RawFile
 
 CONGESTION = "congctl"  # The option of a route that sets the congestion control of connections along it.
 SMALLEST_QUEUE_BYTES = 12_000
-"""Eight packets. On a path of a few milliseconds, one bandwidth-delay product would hold less than one burst of TCP."""
+"""
+Eight packets. On a path of a few milliseconds, a queue of one bandwidth-delay product would hold less than one burst of
+TCP.
+"""
 
 
 def paths(
@@ -114,8 +117,8 @@ class CongestionControl:
     """
     Set the congestion control of the connections from source to target that start during a load.
 
-    The source's route to the target carries the setting, because a namespace may not have every algorithm as its
-    default. Afterwards the former route is restored.
+    The algorithm is set on the source's route to the target, because a network namespace may not allow every algorithm
+    as its default. Afterwards the former route is restored.
     """
 
     algorithm: str
@@ -128,7 +131,8 @@ class CongestionControl:
 
     @contextmanager
     def concurrently(self, source: Host, target: Host, folder: Path, stem: str) -> Iterator[list[RawFile]]:
-        """Change the route, yield an empty list of files, and restore the route on exit.
+        """
+        Change the route, yield an empty list of files, and restore the route on exit.
 
         Raises ExperimentError: the kernel does not have the algorithm, or has no route to the target.
         """
@@ -159,7 +163,7 @@ class CompetingFlows:
     separate iperf3 client and server, and so its own congestion control, rate and direction. A flow with `reverse`
     sends from `target` to `source`. Raw files are ping/<stem>.idle.txt, ping/<stem>.loaded.txt,
     iperf3/<stem>.flow-<n>.json and iperf3/<stem>.burst-<n>-<m>.json; the column `source_file` of tables echoes and
-    transfers tells which ping, flow or burst a row belongs to.
+    transfers says to which ping, flow or burst a row belongs.
 
     Parameters
     ----------

@@ -17,7 +17,10 @@ from .cells import NAMES, Cells
 
 IP_BYTES = 1500  # Size of a full packet, of which `MSS_BYTES` are payload.
 FACTORS = np.array(sorted(np.linspace(-4, 4, 1601), key=abs))
-"""Logarithms of the factors that a fit tries, in steps of 0.5 %; of equally good ones, the nearest to 1 is taken."""
+"""
+Logarithms of the factors that a fit tries, in steps of 0.5 %; among equally good factors, the fit chooses the nearest
+to 1.
+"""
 MODELS = {
     "window": lambda rtt_ms, loss, rate: models.window_limited_bps(models.buffer_bytes(rate, 100), rtt_ms),
     "Mathis": lambda rtt_ms, loss, rate: models.mathis_bps(loss, rtt_ms, models.RANDOM),
@@ -26,7 +29,7 @@ MODELS = {
     "BBR's pacing": lambda rtt_ms, loss, rate: rate * (1 - loss),
 }
 """
-Models by name. Each gives a throughput in bit/s, which is then multiplied by a fitted factor and limited to the
+Models by name. Each model returns a throughput in bit/s, which is then multiplied by a fitted factor and limited to the
 capacity. "window": the same window at all RTTs, here 100 ms times the rate. "Mathis": Mathis et al. 1997, with the
 constant of Ott, Kemperman & Mathis 1996. "PFTK": Padhye et al. 1998, eq. 32. "CUBIC": RFC 9438, section 5. "BBR's
 pacing": a sender that is paced at the link's rate and does not slow down after a loss (Cardwell et al. 2016).
@@ -66,7 +69,7 @@ class ModelScores(RowsResult):
         parts = []
         for one, (_, part) in zip(self.estimates, self.rows.groupby("algorithm", sort=False), strict=True):
             tied = part.model[part.verdict == TIED]
-            parts.append(one.sentence + (f" Tied with it: {', '.join(tied)}." if len(tied) else ""))
+            parts.append(one.sentence + (f" Tied with this model: {', '.join(tied)}." if len(tied) else ""))
         return " ".join(parts)
 
     def formatted_table(self) -> pd.DataFrame:
@@ -77,10 +80,10 @@ def score_models(cells: Cells) -> ModelScores:
     """
     Score each model for each congestion control.
 
-    Only cells with independent losses and a queue of one bandwidth-delay product are used.
-    The predicted throughput of a cell is the smaller of the link's capacity and the model's value times a factor, which
-    is fitted to all other cells. Cells without loss are left out, because every loss model predicts the capacity there.
-    Raises MissingDataError: a congestion control has fewer than three cells.
+    Only cells with independent losses and a queue of one bandwidth-delay product are used. Cells without loss are left
+    out, because every loss model predicts the capacity there. The predicted throughput of a cell is the smaller of the
+    link's capacity and the model's value times a factor, which is fitted to all other cells. Raises MissingDataError: a
+    congestion control has fewer than three cells.
     """
     used = cells.rows.query("loss > 0 and burst == 1 and queue == 1")
     rows = []

@@ -86,8 +86,8 @@ def against_baseline(
         settings with different values gets a caution, because the pooled scatter may lack the effect of restarts.
         If every setting has a different value, there is no caution.
 
-    Raises ParameterError: the baseline or every other setting has no trial left, or blocks cannot be separated from
-        settings because they share none.
+    Raises ParameterError: the baseline or every other setting has no trial left, or some blocks share no setting with
+        the others.
 
     >>> frame = pd.DataFrame({"setting": list("aaabbb"), "rate": [9.0, 10.0, 11.0, 19.0, 20.0, 21.0]})
     >>> result = against_baseline(frame, "rate", "a")

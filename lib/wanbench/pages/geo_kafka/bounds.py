@@ -1,5 +1,5 @@
 """
-Compute four upper limits (bounds) of each trial's throughput, and the share of its lowest bound that a trial reached.
+Compute four upper limits (bounds) of each trial's throughput, and how much of the lowest one the trial reached.
 
 The bounds of links, windows and replication are computed from settings and placement (`region_limits`). The bound of
 the machine is extrapolated from the measurement: the throughput with the same processor time per byte, if no processor
@@ -34,7 +34,7 @@ NAMES = ("link", "window", "replication", "machine")
 NEAR = 0.9
 EXPLAINED = 0.5  # A trial that reaches less of its lowest bound is limited by something else.
 MACHINE = NAMES[-1]
-METHOD = "geometric mean over trials; Student's t on logarithms, with the trial as the unit"
+METHOD = "geometric mean over trials; Student's t on logarithms, with trials as independent units"
 ASSUMPTION = "Records are spread evenly over partitions; links have the requested rate and delay"
 
 
@@ -43,11 +43,12 @@ class Bounds(Result):
     """
     The bounds of each trial, and the shares of the links' bound and of the lowest bound that the trial reached.
 
-    trials: One row per trial: the columns of `KEY`, setting, cell (its combination of levels), measured (payload,
-        bit/s); link, window, replication, machine (the four bounds, bit/s; infinite if there is none), allowed (the
-        lowest bound), limit (its name), limits (names of this bound and of bounds close above it), reached (measured
-        over allowed; NaN if limit is the machine), reached_link (measured over link); and, over the counted seconds,
-        busy_percent, iowait_percent of the processors and fullest_link (mean utilisation of the fullest link, 0 to 1).
+    trials: One row per trial: its key (`KEY`), setting, cell (its combination of levels), measured (payload, bit/s);
+        link, window, replication, machine (the four bounds, bit/s; infinite if there is none), allowed (the lowest
+        bound), limit (its name), limits (names of this bound and of bounds close above it), reached (measured over
+        allowed; NaN if limit is the machine), reached_link (measured over link); and, over the counted seconds (in
+        which all producers ran), busy_percent, iowait_percent of the processors and fullest_link (mean utilisation of
+        the fullest link, 0 to 1).
     """
 
     trials: pd.DataFrame
@@ -60,7 +61,8 @@ class Bounds(Result):
         counts = self.trials.limits.value_counts()
         listed = ", ".join(f"{name} {n}" for name, n in counts.items())
         return (
-            f"Number of trials by lowest limit: {listed}. A limit within {percent(1 - NEAR)} of the lowest counts too."
+            f"Number of trials by lowest limit: {listed}. A limit within {percent(1 - NEAR)} of a trial's lowest limit "
+            "counts too."
         )
 
     @property
@@ -76,7 +78,7 @@ class Bounds(Result):
         return (*notes, *super().cautions)
 
     def of(self, setting: str) -> Share:
-        """Estimate which shares of the links' bound and of their lowest bound the trials of one setting reached."""
+        """Estimate how near the trials of one setting came to the links' bound and to their lowest bound."""
         part = self.trials[self.trials.setting == setting]
         if part.empty:
             raise MissingDataError(f"no trial of {setting!r} has limits.")
@@ -131,7 +133,8 @@ class Bounds(Result):
             title=f"The {first} limits {int(counts.iloc[0])} of {count(len(trials), 'trial')}",
             subtitle="One point per trial, coloured by the limit that is lowest for it. The limits by link, window and "
             "replication are computed from settings. The limit by machine is computed from the utilisation of the "
-            "processors, so the distance of its points from the line shows only that utilisation.",
+            "processors, so a point limited by the machine lies away from the line only because processors were not "
+            "fully used.",
             alt=f"Measured against allowed throughput. {self}",
             caption=str(self),
             table=trials[["setting", "test_id", *NAMES, "allowed", "limit", "measured"]],
@@ -163,7 +166,7 @@ class Share(Result):
         )
         if self.lowest is not None:
             lowest = f"The lowest limit is the {part.limits.mode().iloc[0]}. {self.lowest.sentence}"
-            unexplained = " So none of these limits explains the throughput." if self.lowest.high < EXPLAINED else ""
+            unexplained = " So none of the four limits explains the throughput." if self.lowest.high < EXPLAINED else ""
         finite = [name for name in NAMES if np.isfinite(part[name]).all()]
         allowed = ", ".join(f"{name} {quantity(part[name].mean(), 'bit/s')}" for name in finite)
         return (

@@ -42,7 +42,7 @@ RULES = (
     Rule("leaders_back", "rebalances", ALWAYS),
     Rule("healing", "autonomous", ALWAYS),  # replicas and leaders came back, untouched
 )
-# Quantities shown next to claims that they cannot decide, because they are not comparable.
+# Measured quantities that are shown next to a claim but cannot decide it, because the two are not comparable.
 SHOWN = {
     "tuned_over_default": ("tuning",),
     "partitions": ("plateau",),  # throughput with 144 partitions over that with 72
@@ -111,22 +111,30 @@ def own_numbers(audit: Audit) -> None:
 def _placement(audit: Audit) -> None:
     brokers, regions, replicas = (audit.number(name) for name in ("n-brokers", "n-regions", "n-replicas"))
     tested, multiple, needed = (audit.number(name) for name in ("test-partitions", "multiple", "min-in-sync"))
-    audit.compare("per-region", brokers / regions, "Own numbers: the number of brokers divided by that of regions.")
-    audit.compare("n-replicas", regions, "Own numbers: one replica per region.")
-    audit.compare("multiple", brokers, "Own numbers: one partition for each broker to lead.")
     audit.compare(
-        "balanced", multiple / brokers, f"Own numbers: {number(multiple)} partitions divided by the number of brokers."
+        "per-region", brokers / regions, "The source's numbers: the number of brokers divided by the number of regions."
+    )
+    audit.compare("n-replicas", regions, "The source's numbers: one replica per region.")
+    audit.compare("multiple", brokers, "The source's numbers: one partition for each broker to lead.")
+    audit.compare(
+        "balanced",
+        multiple / brokers,
+        f"The source's numbers: {number(multiple)} partitions divided by the number of brokers.",
     )
     if tested % multiple:
         audit.judge("test-partitions", False, f"{number(tested)} is not a multiple of {number(multiple)}.")
     left = replicas * (regions - 1) / regions
-    follows = f"Own numbers: with {number(replicas)} replicas over {number(regions)} regions, {number(left)} remain"
+    follows = (
+        f"The source's numbers: with {number(replicas)} replicas over {number(regions)} regions, {number(left)} remain "
+        "if a region is lost"
+    )
     for claim in ("survives", "lights-on"):
         working = (
-            f"{follows}; min.insync.replicas is {number(needed)}. Numbers alone do not show that the cluster goes on."
+            f"{follows}; min.insync.replicas is {number(needed)}. These numbers alone do not show that the cluster "
+            "goes on."
         )
         audit.judge(claim, None if left >= needed else False, working)
-    audit.compare("in-sync", replicas, "Own numbers: as many as there are replicas.")
+    audit.compare("in-sync", replicas, "The source's numbers: as many in-sync replicas as there are replicas.")
     audit.compare("in-sync-during", left, f"{follows}.")
     group, each = audit.number("group-size"), audit.number("group-partitions")
     if group % regions:
@@ -136,16 +144,16 @@ def _placement(audit: Audit) -> None:
     audit.compare(
         "group-partitions",
         tested / group,
-        f"Own numbers: {number(tested)} partitions divided by {number(group)} consumers. With {number(each)} each "
-        "there would be "
-        f"{number(each * group)} partitions, and the source mentions no such topic.",
+        f"The source's numbers: {number(tested)} partitions divided by {number(group)} consumers. With {number(each)} "
+        f"each there would be {number(each * group)} partitions, and the source mentions no such topic.",
     )
-    audit.judge("order", False, f"Kafka keeps order within a partition, and the topic has {number(tested)}.")
+    audit.judge("order", False, f"Kafka keeps order within a partition, and the topic has {number(tested)} partitions.")
     remaining = group * (regions - 1) / regions
     audit.judge(
         "rearranged",
         None,
-        f"Own numbers: {number(remaining)} consumers remain, with {number(tested / remaining)} partitions each.",
+        f"The source's numbers: {number(remaining)} consumers remain, with {number(tested / remaining)} partitions "
+        "each.",
     )
 
 
@@ -154,47 +162,48 @@ def _rates(audit: Audit) -> None:
     rate, bytes_per_s = audit.number("message-rate"), 1e9 * audit.number("throughput")
     size, producers = 1e3 * audit.number("message-size"), audit.number("n-producers")
     made = f"{audit.claims['throughput'].formatted} GB/s over {audit.claims['message-rate'].formatted} messages/s"
-    audit.note("message-size", f"Own numbers: {made} would mean {number(bytes_per_s / rate / 1e3)} KB per message.")
+    audit.note(
+        "message-size", f"The source's numbers: {made} would mean {number(bytes_per_s / rate / 1e3)} KB per message."
+    )
     audit.compare(
         "message-rate",
         bytes_per_s / size,
-        f"Own numbers: {number(bytes_per_s / 1e9)} GB/s in messages of {number(size)} bytes. "
-        f"The claimed messages per second are {number(rate * size / 1e6)} MB/s, "
-        f"less by a factor of {number(bytes_per_s / size / rate)}. Each of the "
-        f"{number(producers)} producers sends about that much ({number(bytes_per_s / producers / 1e6)} MB/s); "
-        "for consumers, too, the source gives the rate of each.",
+        f"The source's numbers: {number(bytes_per_s / 1e9)} GB/s in messages of {number(size)} bytes. The claimed "
+        f"messages per second are {number(rate * size / 1e6)} MB/s, which is less by a factor of "
+        f"{number(bytes_per_s / size / rate)}. Each of the {number(producers)} producers sends about as many bytes "
+        f"({number(bytes_per_s / producers / 1e6)} MB/s); for consumers, too, the source states the rate of each one.",
     )
     ratio = audit.from_printed(lambda total, one: 1e9 * total / size / one, "throughput", "message-rate")
     audit.compare(
-        "n-producers", ratio, "Own numbers: the total rate divided by the size and by the claimed messages per second."
+        "n-producers",
+        ratio,
+        "The source's numbers: the total rate divided by the size of a message and by the claimed messages per second.",
     )
     audit.compare(
         "throughput",
         rate * size * producers / 1e9,
-        "Own numbers: messages per second of one producer, times the size and the number of producers. If that "
-        "rate were the total, "
-        f"the cluster would reach {number(rate * size / 1e9)} GB/s.",
+        "The source's numbers: messages per second of one producer, times the size and the number of producers. If "
+        f"the claimed rate were that of all producers, the cluster would reach {number(rate * size / 1e9)} GB/s.",
         within=audit.from_printed(lambda one: one * size * producers / 1e9, "message-rate"),
     )
     total, each = audit.number("consumer-total"), audit.number("consumer-rate")
     consumers = audit.number("n-consumers")
     audit.compare(
-        "consumer-rate", 1e3 * total / consumers, "Own numbers: the total divided by the number of consumers."
+        "consumer-rate", 1e3 * total / consumers, "The source's numbers: the total divided by the number of consumers."
     )
     audit.compare(
         "consumer-total",
         each * consumers / 1e3,
-        f"Own numbers: {number(consumers)} times {number(each)} MB/s. That is "
-        f"{number(total * 1e9 / bytes_per_s)} times what is produced, which can last only while consumers catch up.",
+        f"The source's numbers: {number(consumers)} times {number(each)} MB/s. Consumers can read "
+        f"{number(total * 1e9 / bytes_per_s)} times what is produced only while they catch up.",
         within=audit.from_printed(lambda one: one * consumers / 1e3, "consumer-rate"),
     )
     audit.judge(
         "slower",
         None if total * 1e9 > bytes_per_s else False,
-        f"Own numbers: {number(consumers)} consumers read {number(total)} GB/s while {number(producers)} "
-        "producers write "
-        f"{number(bytes_per_s / 1e9)} GB/s. One case does not show that it is always so, and more "
-        "can be read than is written only while consumers catch up.",
+        f"The source's numbers: {number(consumers)} consumers read {number(total)} GB/s while {number(producers)} "
+        f"producers write {number(bytes_per_s / 1e9)} GB/s. One case does not show that consumers are always faster, "
+        "and they can read more than is written only while they catch up.",
     )
     per_s = rate * size / audit.number("test-partitions")
     filled_ms = 1e3 * 1024 * audit.number("batch-size") / per_s
@@ -202,9 +211,9 @@ def _rates(audit: Audit) -> None:
     audit.judge(
         "linger",
         None,
-        f"Own numbers: one producer's messages, sent to {number(partitions)} partitions in turn, fill a batch in "
-        f"{number(filled_ms)} ms. Since Kafka 2.4 a producer fills one partition's batch before the next one, which "
-        f"takes {number(filled_ms / partitions)} ms.",
+        f"The source's numbers: one producer's messages, sent to {number(partitions)} partitions in turn, fill a "
+        f"batch in {number(filled_ms)} ms. Since Kafka 2.4 a producer fills the batch of one partition before it "
+        f"turns to the next, which takes {number(filled_ms / partitions)} ms per batch.",
     )
 
 
@@ -216,25 +225,24 @@ def _network(audit: Audit) -> None:
     audit.judge(
         "tunnel-rate",
         None,
-        f"Own numbers: {number(rate)} GB/s is {number(8 * rate)} Gbit/s. The reported throughput sends "
-        f"{number(per_gateway)} GB/s out of each region before compression, which fits. A tunnel of {number(rate)} "
-        f"Gbit/s ({number(rate / 8)} GB/s) would not carry it.",
+        f"The source's numbers: {number(rate)} GB/s is {number(8 * rate)} Gbit/s. The reported throughput sends "
+        f"{number(per_gateway)} GB/s out of each region before compression, which such a tunnel can carry. A tunnel "
+        f"of {number(rate)} Gbit/s ({number(rate / 8)} GB/s) could not carry it.",
     )
     audit.judge(
         "gateway",
         per_gateway / rate >= FULL,
-        f"Holds if the gateways were nearly full ({quantity(FULL, 'fraction')}). Own numbers: each message crosses "
-        f"between regions {number(copies.total)} times, so {number(per_gateway)} GB/s leave each region. "
-        f"That is {quantity(per_gateway / rate, 'fraction')} of {number(rate)} GB/s, and less with compression. A "
-        "tunnel "
-        f"of {number(rate)} Gbit/s would be overfull.",
+        f"Holds if the gateways were nearly full ({quantity(FULL, 'fraction')}). The source's numbers: each message "
+        f"crosses between regions {number(copies.total)} times, so {number(per_gateway)} GB/s leave each region. This "
+        f"traffic is {quantity(per_gateway / rate, 'fraction')} of {number(rate)} GB/s, and less with compression. A "
+        f"tunnel of {number(rate)} Gbit/s could not carry this.",
     )
     audit.compare(
         "buffers",
         rate * delay_ms,
-        f"Own numbers: {number(rate)} GB/s times {number(delay_ms)} ms. If the rate is in Gbit/s it is "
-        f"{number(rate * delay_ms / 8)} MB. Buffers are per connection, while {audit.number('n-producers'):.0f} "
-        f"producers with {audit.number('n-brokers'):.0f} brokers share the rate.",
+        f"The source's numbers: {number(rate)} GB/s times {number(delay_ms)} ms. If the rate is in Gbit/s, the "
+        f"product is {number(rate * delay_ms / 8)} MB. Buffers are per connection, while "
+        f"{audit.number('n-producers'):.0f} producers with {audit.number('n-brokers'):.0f} brokers share the rate.",
     )
     audit.judge(
         "latency",
@@ -246,26 +254,28 @@ def _network(audit: Audit) -> None:
 def _cost(audit: Audit) -> None:
     brokers, disks = audit.number("n-brokers"), audit.number("n-disks")
     own = cluster_cost(source_deployment(audit))
-    audit.note("n-disks", f"That is {number(disks / brokers)} per broker.")
+    audit.note("n-disks", f"The cluster has {number(disks / brokers)} disks per broker.")
     instances = brokers * audit.number("instance-price")
-    audit.compare("instances", instances, "Own numbers: the number of brokers times the price of one.")
+    audit.compare("instances", instances, "The source's numbers: the number of brokers times the price of one broker.")
     disk_usd = disks * audit.number("disk-size") * audit.number("disk-price") / HOURS_PER_MONTH
     audit.compare(
-        "disks", disk_usd, "Own numbers: the number of disks times size times price, with a month of 720 hours."
+        "disks",
+        disk_usd,
+        "The source's numbers: the number of disks times size times price, with a month of 720 hours.",
     )
     audit.compare(
         "fixed",
         own.by[FIXED, "hour"].estimate,
-        "Own numbers: instances plus disks, without gateways, ZooKeeper's nodes, control planes and traffic "
+        "The source's numbers: instances plus disks, without gateways, ZooKeeper's nodes, control planes and traffic "
         "between zones.",
     )
     copies = region_copies(regions=int(audit.number("n-regions")), replication=int(audit.number("n-replicas")))
     audit.compare(
         "crossings",
         copies.total,
-        f"Own numbers: a message goes to followers {number(copies.replicated)} times, and before that from a "
-        "producer to a leader in "
-        f"another region {number(copies.produced)} times, because producers and leaders are in all regions.",
+        f"The source's numbers: a message goes to followers {number(copies.replicated)} times, and before that from a "
+        f"producer to a leader in another region {number(copies.produced)} times, because producers and leaders are "
+        "in all regions.",
     )
     full = cluster_cost(
         source_deployment(audit, region_bytes_per_message=copies.total * 1e3 * audit.number("message-size"))
@@ -276,17 +286,17 @@ def _cost(audit: Audit) -> None:
         audit.judge(
             claim,
             all(agree) or (None if agree[0] else False),
-            f"Own numbers: {number(sums[0])} USD/h if a message crosses {number(audit.number('crossings'))} "
-            f"times, as printed, and {number(sums[1])} USD/h if it crosses {number(copies.total)} times. "
-            "Compression, which the source uses but does not count, reduces this by a ratio that it does not give.",
+            f"The source's numbers: {number(sums[0])} USD/h if a message crosses {number(audit.number('crossings'))} "
+            f"times, as printed, and {number(sums[1])} USD/h if it crosses {number(copies.total)} times. Compression, "
+            "which the source uses but does not count, reduces this cost by a ratio that the source does not state.",
         )
     _per_message(audit)
     ratio = own.variable_over_fixed.estimate if own.variable_over_fixed else float("inf")
     audit.judge(
         "dwarfed",
         ratio >= DWARFS,
-        f"Holds if the variable cost is at least {number(DWARFS)} times the fixed cost. Own numbers: at "
-        f"the full rate it is already {number(ratio)} times the fixed cost. The two are equal at "
+        f"Holds if the variable cost is at least {number(DWARFS)} times the fixed cost. The source's numbers: at the "
+        f"full rate it is already {number(ratio)} times the fixed cost. The fixed and the variable cost are equal at "
         f"{number(own.even_messages_per_s)} messages/s, {quantity(1 / ratio, 'fraction')} of the full rate.",
     )
     regions, price = audit.number("n-regions"), audit.number("region-price")
@@ -294,7 +304,7 @@ def _cost(audit: Audit) -> None:
     audit.judge(
         "local-cost",
         price > 0,
-        f"Holds if traffic between regions has a price. Own numbers: if consumers read from random replicas, "
+        "Holds if traffic between regions has a price. The source's numbers: if consumers read from random replicas, "
         f"{number(read)} GB/s would cross between regions, for {number(read * 3600 * price)} USD/h.",
     )
 
@@ -309,10 +319,9 @@ def _per_message(audit: Audit) -> None:
     audit.compare(
         "per-message",
         whole,
-        f"Own numbers: {number(hour)} USD divided by an hour's messages at {number(throughput / 1e9)} GB/s. The "
-        f"claimed number is {number(hour)} USD divided by {number(rate)} messages/s ({as_claimed:.3g} USD), which "
-        f"is the cost of all producers divided by the messages of one. If {number(rate)} were the total, traffic "
-        "would be less too, and "
-        f"a message would cost {as_total:.3g} USD; only messages of "
+        f"The source's numbers: {number(hour)} USD divided by an hour's messages at {number(throughput / 1e9)} GB/s. "
+        f"The claimed number is {number(hour)} USD divided by {number(rate)} messages/s ({as_claimed:.3g} USD), which "
+        f"is the cost of all producers divided by the messages of one. If {number(rate)} messages/s were the total, "
+        f"traffic would be less too, and a message would cost {as_total:.3g} USD; only messages of "
         f"{number(throughput / rate / 1e3)} KB cost what is claimed.",
     )

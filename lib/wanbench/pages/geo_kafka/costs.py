@@ -108,7 +108,7 @@ class Tornado(RowsResult):
             title=theme.headline(
                 f"The price depends most on the {WORDS[rows.input.iloc[0]]}", "What the price depends on"
             ),
-            subtitle="Each input is moved over its range, while all others keep their values. "
+            subtitle="Bar: price with one input at the ends of its range, all other inputs at their values. "
             f"Dashed: {quantity(self.usd, 'USD')}.",
             alt=f"Bars of a {TOTAL} price, one per input. {self.sentence}",
             caption=self.sentence,

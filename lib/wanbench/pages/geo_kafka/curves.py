@@ -75,7 +75,7 @@ class Curve(Result):
 
     @property
     def turn(self) -> str:
-        """Say whether throughput falls from some level of a numeric factor on; "" for other factors."""
+        """Say whether throughput rises up to the highest level of a numeric factor; "" for other factors."""
         if self.last is None:
             return ""
         if self.last.low > 1:

@@ -20,7 +20,7 @@ PRODUCTS = {"bdp": 1, "2 bdp": 2}  # Levels of `buffers` in bandwidth-delay prod
 BROKER_BUFFERS = ("socket.send.buffer.bytes", "socket.receive.buffer.bytes", "replica.socket.receive.buffer.bytes")
 CLIENT_BUFFERS = ("send.buffer.bytes", "receive.buffer.bytes")
 CONSUMER_DEFAULT = {"receive.buffer.bytes": 65_536}
-"""Receive buffer that Kafka's consumer has by default; Kafka's performance tool would use 2 MiB."""
+"""Receive buffer in bytes that Kafka's consumer has by default; Kafka's performance tool would use 2 MiB."""
 TOPIC_SETTINGS = ("min.insync.replicas",)
 """Factors that are settings of the topic; other factors with a dot in their name are settings of brokers."""
 

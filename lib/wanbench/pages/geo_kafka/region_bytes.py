@@ -24,7 +24,7 @@ def region_bytes(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> pd.Da
 
     tables: Tables of the run: links, link_samples, batches.
 
-    Returns DataFrame: One row per trial: the columns of `KEY`; `link_bytes`, the bytes on all links together, including
+    Returns DataFrame: One row per trial: its key (`KEY`); `link_bytes`, the bytes on all links together, including
         headers and lost packets; `records`, the records in the log, each counted once, not once per replica.
     """
     samples = rates.part(tables["link_samples"])
@@ -37,7 +37,7 @@ def region_bytes(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> pd.Da
     return total.reset_index().merge(records.reset_index(), on=KEY)
 
 
-MEAN_METHOD = "geometric mean over trials, Student's t on logarithms with the trial as the unit"
+MEAN_METHOD = "geometric mean over trials, Student's t on logarithms with trials as independent units"
 MEAN_ASSUMPTION = "All links between regions are counted, and carry only the traffic of this cluster and its clients"
 
 
@@ -47,8 +47,8 @@ class CountedBytes(Result):
     Bytes between regions per message, and messages per second.
 
     per_message, messages_per_s: Geometric means over the trials, inputs of `Deployment`.
-    rows: One row per trial: the columns of `KEY`, setting, messages_per_s (in the counted seconds), link_bytes and
-        records (of the whole trial, see `region_bytes`), and link_bytes over records as region_bytes_per_message.
+    rows: One row per trial: its key (`KEY`), setting, messages_per_s (while all producers ran), link_bytes and records
+        (of the whole trial, see `region_bytes`), and link_bytes over records as region_bytes_per_message.
     """
 
     per_message: Estimate

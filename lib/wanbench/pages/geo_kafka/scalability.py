@@ -78,8 +78,8 @@ class Scalability(Result):
         shown = "is not shown to differ from linear" if self.is_linear_possible else "is not linear"
         one = self.efficiency
         growth = (
-            f"Growth of {self.throughput} with {self.producers} {shown}. With {most} it is {one.formatted} of "
-            f"linear growth ({percent(self.level)} interval {one.formatted_interval or 'none'}; {one.counted})."
+            f"Growth of {self.throughput} with {self.producers} {shown}. With {most}, it is {one.formatted} of linear "
+            f"growth ({percent(self.level)} interval {one.formatted_interval or 'none'}; {one.counted})."
         )
         return f"{growth} {self._peak_sentence(most)}"
 
@@ -95,8 +95,8 @@ class Scalability(Result):
         written = f"The peak is {top.formatted} ({top.formatted_interval or 'no interval'}) at {at.formatted}{where}"
         if isinf(at.high):
             return (
-                f"{written}, but the trials also allow for no peak; if there is one, it is at "
-                f"{number(at.low, 0)} or more."
+                f"{written}, but the trials also allow for no peak; if there is a peak, it is at {number(at.low, 0)} "
+                "or more."
             )
         return f"{written} ({at.formatted_interval or 'no interval'})."
 
@@ -124,8 +124,8 @@ class Scalability(Result):
             name="scalability",
             title=theme.headline(growth, f"{self.throughput} against {self.producers}"),
             subtitle="Points: trials. Line: the Universal Scalability Law. Band: its "
-            f"{percent(self.level)} interval for each number alone. Dashed: linear growth "
-            "from the fitted value at one.",
+            f"{percent(self.level)} interval, for each number of {self.producers} separately. Dashed: linear growth, "
+            "starting from the law's value at 1.",
             alt=f"Throughput against producers. {self}",
             caption=str(self),
             table=curve,

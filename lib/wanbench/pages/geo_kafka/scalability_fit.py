@@ -36,7 +36,7 @@ def usl(producers, gamma, alpha, beta):
 
 
 class Fit:
-    """The least-squares fit of the law to logarithms of throughput (`log`) at `n` producers, with the intervals."""
+    """The least-squares fit of the law (`usl`) to `log`, the logarithm of throughput at `n` producers in each trial."""
 
     def __init__(self, n: np.ndarray, log: np.ndarray, block, level: float):
         self.n, self.log = n, log
@@ -46,7 +46,7 @@ class Fit:
         self.freedom = len(n) - np.linalg.matrix_rank(design) - 2
         if self.freedom < 1:
             raise ParameterError(
-                f"{count(len(n), 'trial')} cannot fit {len(n) - self.freedom} parameters; allowed: more trials."
+                f"{count(len(n), 'trial')} cannot determine {len(n) - self.freedom} parameters; allowed: more trials."
             )
         self.alpha, self.beta, self.least = self._best()
         critical = stats.f.ppf(level, 1, self.freedom)
@@ -125,7 +125,7 @@ class Fit:
         return axes, self.squares(alphas, betas) <= self.threshold
 
     def ends(self, alphas, betas, slack) -> dict[str, dict[str, float]]:
-        """Return `estimate`, `low` and `high` of every quantity, by its name; the arguments are those of `allowed`."""
+        """Return `estimate`, `low` and `high` of every quantity, by name; the arguments are the result of `allowed`."""
         best = np.array([self.alpha]), np.array([self.beta])
         most = self.n.max()
         out = {}
@@ -154,7 +154,7 @@ class Fit:
         return ends[0], ends[1]
 
     def curve(self, alphas, betas, slack) -> pd.DataFrame:
-        """Return the columns of `Scalability.curve`, with an individual interval at each number of producers."""
+        """Return the table `Scalability.curve`; the arguments are the result of `allowed`."""
         n = np.geomspace(self.n.min(), self.n.max(), CURVE_STEPS)
         gamma = float(np.exp(self.log_gamma(self.alpha, self.beta)))
         fitted = usl(n, gamma, self.alpha, self.beta)

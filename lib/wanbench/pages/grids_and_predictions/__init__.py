@@ -1,4 +1,4 @@
-"""Analyse grids of other surveys, predict pairs that were not measured, and check the predictions."""
+"""Predict RTT and throughput of pairs that nobody measured, and check predictions against other surveys."""
 
 from .other_surveys import check_predictions
 from .prediction import fit_predictor, what_if

@@ -83,9 +83,10 @@ class CheckedPredictions(Result):
 
 def share_interval(hits: pd.Series, ends: pd.DataFrame) -> tuple[float, float, float, int]:
     """
-    Return the share of unordered pairs that are `hits`, both ends of its 95 % interval, and the number of regions.
+    Return the share of unordered pairs with a hit, both ends of its 95 % interval, and the number of regions.
 
-    hits: True or False per pair. ends: The two regions of each pair, in two columns.
+    hits: True or False per pair.
+    ends: The two regions of each pair, in two columns.
 
     The interval is from the jackknife over regions. At 0 and 1 this has no width, so the interval is Clopper and
     Pearson's with the number of regions as n. The ends are NaN with fewer than `FEWEST_FOR_INTERVAL` regions.

@@ -71,7 +71,7 @@ class Prediction(Result):
         sentences = [estimate.sentence for estimate in self.estimates]
         if self.measured:
             values = " and ".join(quantity(value, UNITS[name]) for name, value in self.measured.items())
-            sentences.append(f"The pair was also measured ({values}), which the prediction does not use.")
+            sentences.append(f"This pair was also measured ({values}); the prediction does not use these values.")
         return " ".join(sentences)
 
 
@@ -141,7 +141,7 @@ class Predictor:
             unit=UNITS[name],
             n=len(model.observed),
             n_regions=int((model.observed.measured > 0).sum()),
-            method=f"{fit} with shrunken effects of regions; prediction interval by "
+            method=f"{fit} with effects of regions, shrunk towards zero; prediction interval by "
             f"{CONFORMAL.format(LEFT_OUT[situation])}",
             assumption=ASSUMPTION,
             level=self.level,

@@ -84,7 +84,7 @@ def spread(deviation: np.ndarray, x: np.ndarray) -> Spread:
 
 
 def unit_weights(units: np.ndarray) -> np.ndarray:
-    """Return the weight of each score; `units` has its unit. The scores of a unit share 1 / (number of units + 1)."""
+    """Return the weight of each score, given the unit of each: a unit's scores share 1 / (number of units + 1)."""
     _, index, size = np.unique(units, return_inverse=True, return_counts=True)
     return 1.0 / size[index] / (len(size) + 1)
 
@@ -173,7 +173,7 @@ class Predicted:
 
 @dataclass(frozen=True)
 class Model:
-    """A fit, with effects of regions, of RTT in ms or of log throughput (minus the window model, if there is one)."""
+    """A fit, with effects of regions, of RTT in ms or of log throughput (minus the window model, if it is the base)."""
 
     observed: ObservedPairs
     fit: Effects
@@ -184,10 +184,10 @@ class Model:
 
     def coefficients(self, situation: str) -> np.ndarray:
         """
-        Return the coefficients of the repeated fits, one row per fit, that resemble the `situation` of a new pair.
+        Return the coefficients of all fits that leave something out (fits, coefficients); they are computed once.
 
-        If "both" regions of the new pair have measured pairs, each fit leaves out a pair; if "one" has, a region; if
-        "none" has, both regions of a pair. The fits are computed once.
+        The `situation` of a new pair decides what: if "both" its regions have measured pairs, each fit leaves out a
+        pair; if "one" has, a region; if "none" has, both regions of a pair.
         """
         if situation not in self.without:
             self.without[situation] = getattr(self.fit, WITHOUT[situation])()
@@ -265,7 +265,7 @@ class Fits:
         return Predicted(value, low, high, units)
 
     def deviations(self, quantity: str, situation: str) -> np.ndarray:
-        """Return measured minus predicted of each left-out value, in the units of `predict`."""
+        """Return measured minus predicted of each left-out value: in ms, or of log throughput (natural logarithm)."""
         model = self.rtt if quantity == "rtt_ms" else self.throughput
         none = NewPairs(np.empty(0, dtype=int), np.empty(0, dtype=int), np.empty(0))
         return self._deviations(quantity, situation, model, none)[0]

@@ -2,9 +2,9 @@
 Fit values of pairs of regions with a random effect of each region, and repeat the fit without some of the pairs.
 
 The model is y = fixed part + u[first] + u[second] + error, with a random effect u of each region. Effects are shrunk
-towards 0 (Henderson 1975). How strongly depends on the ratio of error variance to effect variance, which is estimated
-by restricted maximum likelihood (Patterson & Thompson 1971). For given weights and ratio the fit is a ridge regression,
-so the fits without a pair, a region or two regions are computed exactly, without iteration.
+towards 0 (Henderson 1975). The ratio of error variance to effect variance, which sets the amount, is estimated by
+restricted maximum likelihood (Patterson & Thompson 1971). For given weights and ratio the fit is a ridge regression, so
+the fits without a pair, a region or two regions are computed exactly, without iteration.
 """
 
 from __future__ import annotations

@@ -60,7 +60,9 @@ class Chart(Result):
             figure.update_xaxes(panel.layout.xaxis.to_plotly_json(), row=1, col=column)
             figure.update_yaxes(panel.layout.yaxis.to_plotly_json() | {"title": None}, row=1, col=column)
         r, log_r = _cell(self.rtt.pearson), _cell(self.throughput.pearson)
-        text = f"RTT r = {r}; log throughput r = {log_r} ({percent(LEVEL)} intervals, with places as the units)."
+        text = (
+            f"RTT r = {r}; log throughput r = {log_r} ({percent(LEVEL)} intervals, with places as independent units)."
+        )
         name = _title(self.name)
         found = f"r = {self.rtt.pearson.formatted} for RTT, {self.throughput.pearson.formatted} for log throughput"
         pairs, ends = basis(self.rtt.sample), ["region_a", "region_b"]
@@ -135,7 +137,7 @@ class Charts(Result):
                 "TCP window W": _cell(parameters.get("W")),
                 "capacity C": _cell(parameters.get("C")),
             }
-        head = f"value ({percent(LEVEL)} interval, with places as the units)"
+        head = f"value ({percent(LEVEL)} interval, with places as independent units)"
         return pd.DataFrame(columns).rename_axis(head).reset_index()
 
 

@@ -66,23 +66,26 @@ def throughput_across_clouds(
         audit.compare(claim, float(result.rows.r_rows.iloc[0]), result.sentence)
     _coordinates(audit, latency_r)
     _noisy(audit, repeats)
-    cost = f"Holds if the interval lies above 0. {latency.difference.sentence}"
+    cost = f"Holds if the interval of the difference lies above 0. {latency.difference.sentence}"
     audit.judge("within-latency", above(latency.difference, 0), cost)
     faster = above(throughput.difference, 1)
     audit.judge(
         "within-throughput",
         None if faster is None else not faster,
-        f"Holds if the interval lies below 1. {throughput.difference.sentence} The receiving cloud matters more: "
-        f"{' '.join(direction.sentence for direction in clouds.directions)}",
+        f"Holds if the interval of the ratio lies below 1. {throughput.difference.sentence} The receiving cloud "
+        f"matters more: {' '.join(direction.sentence for direction in clouds.directions)}",
     )
     median = inflation.medians[ALL]
-    straight = f"Holds if the median is below {STRAIGHT:g}. {median.sentence}"
+    straight = f"Holds if the interval of the median path inflation lies below {STRAIGHT:g}. {median.sentence}"
     audit.judge("straightforward", median.high < STRAIGHT, straight)
-    most = f"Holds if the interval lies below 2: light then takes more than half of the time. {median.sentence}"
+    most = (
+        "Holds if the interval of the median path inflation lies below 2: light in fibre then takes more than half of "
+        f"the RTT. {median.sentence}"
+    )
     audit.judge("light-most", None if median.low <= 2 <= median.high else median.high < 2, most)
     _spiky(audit, scatters)
     _buffers(audit, models, charts)
-    share = f"Holds if the interval lies above one half. {nearest.sentence}"
+    share = f"Holds if the interval of the share lies above one half. {nearest.sentence}"
     audit.judge("nearest", above(nearest.share, 0.5), share)
     return audit
 
@@ -99,8 +102,8 @@ def _coordinates(audit: Audit, latency_r: Correlations) -> None:
     r = latency_r.rows.set_index("selection").r_rows
     own, catalogue = r.iloc[0], r.iloc[1]
     working = (
-        f"Holds if r over all rows is the same to half of the claimed digits: {number(own, 3)} with the survey's "
-        f"coordinates, {number(catalogue, 3)} with the catalogue's."
+        "Holds if both sets of coordinates give the same r over all rows, to half of the last claimed digit: "
+        f"{number(own, 3)} with the survey's, {number(catalogue, 3)} with the catalogue's."
     )
     if UNFLAGGED in r and UNFLAGGED_CATALOGUE in r:
         working += (
@@ -115,7 +118,8 @@ def _spiky(audit: Audit, scatters: Mapping[str, Scatter]) -> None:
     ratios = {name: scatter.ratio for name, scatter in scatters.items() if name != "all"}
     spikier = [above(ratio, 1) for ratio in ratios.values()]
     whole = (
-        f" Over all pairs the ratio is {scatters['all'].ratio.formatted}, because these mix receivers."
+        f" Over all pairs the ratio is {scatters['all'].ratio.formatted}, because all pairs together mix receiving "
+        "clouds."
         if "all" in scatters
         else ""
     )
@@ -134,44 +138,46 @@ def _buffers(audit: Audit, models: ModelComparison, charts: Charts) -> None:
     audit.judge(
         "buffers",
         any(verdict[name] != WORSE for name in limited),
-        "Holds if a model with a TCP window predicts left-out regions best, or ties with the best. "
-        f"{models.sentence} W by sender and receiver: {_by_clouds(windows)}.",
+        f"Holds if a model with a TCP window predicts left-out regions best, or ties with the best. {models.sentence} "
+        f"W by sending and receiving cloud: {_by_clouds(windows)}.",
     )
 
 
 def _facts(audit: Audit, tests: pd.DataFrame) -> None:
     example_bps = float(window_limited_bps(EXAMPLE_WINDOW_BYTES, EXAMPLE_RTT_MS))
-    audit.compare("window-example", example_bps / 1e6, "8 W / RTT with W = 65,536 bytes and 80 ms.")
+    audit.compare("window-example", example_bps / 1e6, "8 W / RTT with W = 65,536 bytes and an RTT of 80 ms.")
     limits_bps = known_instances().set_index("instance").egress_bps[["e2-small", "t3.nano"]]
     least_bps = float(limits_bps.min())
     printed_bps = 1e6 * audit.number("window-example")
     audit.judge(
         "far-less",
         FAR_LESS * printed_bps <= least_bps,
-        f"Holds if the printed rate is at most a tenth of {quantity(least_bps, 'bit/s')}, the lowest limit of the "
-        "instances in the published rows.",
+        f"Holds if the printed rate is at most a tenth of {quantity(least_bps, 'bit/s')}, the lowest rate limit of "
+        "the instances in the published rows.",
     )
     rates = ", ".join(f"{name} {quantity(float(bps), 'bit/s')}" for name, bps in limits_bps.items())
-    audit.judge("instance-bandwidth", least_bps >= 1e9, f"Holds if each instance may send 1 Gbit/s or more: {rates}.")
+    audit.judge(
+        "instance-bandwidth", least_bps >= 1e9, f"Holds if each instance type may send 1 Gbit/s or more: {rates}."
+    )
     audit.judge(
         "instances-alike",
         float(limits_bps.max()) <= COMPARABLE * least_bps,
-        f"Holds if one instance may send at most {COMPARABLE:g} times as much as the other: {rates}.",
+        f"Holds if one instance type may send at most {COMPARABLE:g} times as much as the other: {rates}.",
     )
     around_ms = 2 * pi * EARTH_RADIUS_KM / LIGHT_KM_PER_MS
     audit.judge(
         "antipodes",
         None,
         f"Light takes {number(around_ms, 0)} ms around the earth in vacuum, which rounds to the claimed number. In "
-        f"fibre, where data travel, it takes {number(around_ms * FIBRE_INDEX, 0)} ms: the least RTT to the opposite "
-        "side of the earth.",
+        f"fibre, where data travel, light takes {number(around_ms * FIBRE_INDEX, 0)} ms: the minimum RTT to the "
+        "opposite side of the earth.",
     )
-    audit.note("n-regions", f"The published rows have {len({*tests.from_region, *tests.to_region})}.")
+    audit.note("n-regions", f"The published rows contain {len({*tests.from_region, *tests.to_region})} regions.")
     n_pairs = len(tests.drop_duplicates(["from_region", "to_region"]))
     n = audit.number("n-regions")
-    published = f"The {count(len(tests), 'published row')} have {number(n_pairs)}; the others are repeats."
-    audit.compare("n-pairs", n * (n - 1), f"{number(n)} regions, each to all others. {published}")
-    sent = f"The mean of the bytes column; all tests sent {quantity(tests['bytes'].sum(), 'bytes')}."
+    published = f"The {count(len(tests), 'published row')} contain {number(n_pairs)} pairs; the other rows are repeats."
+    audit.compare("n-pairs", n * (n - 1), f"{number(n)} regions, each tested to all other regions. {published}")
+    sent = f"The mean of the column of bytes. All tests together sent {quantity(tests['bytes'].sum(), 'bytes')}."
     audit.compare("volume", float(tests["bytes"].mean() / 1e6), sent)
     clouds = tests.groupby(["from_cloud", "to_cloud"]).ngroups
     audit.compare(
@@ -199,10 +205,10 @@ def _cost(audit: Audit, tests: pd.DataFrame) -> None:
     audit.judge(
         "egress-cost",
         any(low <= claimed <= high for low, high in usd.values()),
-        f"Holds if one of these ranges contains it: {number(n_pairs)} tests at {prices.min():g} to {prices.max():g} "
-        "USD/GB to the internet cost "
+        f"Holds if one of these ranges contains the printed cost: {number(n_pairs)} tests at {prices.min():g} to "
+        f"{prices.max():g} USD/GB to the internet cost "
         + " and ".join(
-            f"{number(low)} to {number(high)} USD with {number(volumes_mb[name])} MB each, {name}"
+            f"{number(low)} to {number(high)} USD with {number(volumes_mb[name])} MB each ({name})"
             for name, (low, high) in usd.items()
         )
         + ".",
@@ -241,7 +247,7 @@ def _ceilings(audit: Audit, tests: pd.DataFrame) -> None:
         len(capped) > 0 and capped_km < all_km,
         f"{count(len(capped), 'test')} of {len(within):,} within Google Cloud reach {percent(NEAR_CEILING)} of the "
         f"{quantity(limit_bps, 'bit/s')} that an e2-small may send, and no test exceeds "
-        f"{quantity(within.throughput_bps.max(), 'bit/s')}. The median distance of these tests is "
+        f"{quantity(within.throughput_bps.max(), 'bit/s')}. The median distance of the tests near the limit is "
         f"{number(capped_km, 0)} km, against {number(all_km, 0)} km for all tests within Google Cloud.",
     )
     r = [
@@ -251,8 +257,8 @@ def _ceilings(audit: Audit, tests: pd.DataFrame) -> None:
     audit.judge(
         "ceilings-harmless",
         abs(r[0] - r[1]) < audit.claims["throughput-r"].half_step,
-        "Holds if r of log throughput against distance is the same without these tests, to half of the claimed digit: "
-        f"{number(r[0], 3)} with them, {number(r[1], 3)} without.",
+        "Holds if r of log throughput against distance is the same without the tests near the limit, to half of the "
+        f"last claimed digit: {number(r[0], 3)} with them, {number(r[1], 3)} without.",
     )
 
 

@@ -42,8 +42,8 @@ def cross_cloud(names: list[str], first: np.ndarray, second: np.ndarray) -> np.n
 
 BETWEEN, WITHIN = "between clouds", "within one cloud"
 NO_DIFFERENCE = "At equal distance, throughput {one} is {{}} that {other}: no difference is shown"
-FASTER = "At equal distance, transfers {one} are faster, {{}} the throughput of those {other}"
-SLOWER = "At equal distance, transfers {one} are slower: those {other} reach {{}} their throughput"
+FASTER = "At equal distance, transfers {one} reach {{}} the throughput of those {other}"
+SLOWER = "At equal distance, transfers {other} reach {{}} the throughput of those {one}"
 
 
 def _ratio(log: float) -> float:
@@ -186,11 +186,11 @@ def cloud_levels(
     names: list[str], cells, columns: list[np.ndarray], grouped: Units
 ) -> tuple[list[np.ndarray], list[str]]:
     """
-    Return the regression's columns for the offsets of clouds, and the clouds that get none.
+    Return the regression's columns for the offsets of clouds, and the clouds whose offset cannot be determined.
 
     A column counts how many of a pair's two regions belong to the cloud, centred over the pairs. The first cloud is the
-    reference. A cloud gets no column if this would be linearly dependent on the columns before it, over all pairs or
-    without the pairs of some unit (place).
+    reference and has no column. An offset cannot be determined if its column is linearly dependent on the columns
+    before it, over all pairs or without the pairs of some unit (place).
 
     columns: The columns already in the regression.
     """

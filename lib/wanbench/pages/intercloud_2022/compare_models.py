@@ -209,7 +209,9 @@ class ModelComparison(Result):
     def sentence(self) -> str:
         best, *others = self.estimates
         row, rest = self.scores.iloc[0], self.scores.iloc[1:]
-        interval = f"{best.formatted_level} interval {best.formatted_interval or 'none'}, with regions as the units"
+        interval = (
+            f"{best.formatted_level} interval {best.formatted_interval or 'none'}, with regions as independent units"
+        )
         parts = [
             f"On left-out regions “{row.model}” predicts throughput best, to within a factor of {best.formatted} "
             f"({interval}; in sample {_like(best, row.in_sample_factor)}; "

@@ -32,7 +32,7 @@ def fit(
     Fit a model to log throughput `y` (pairs,); return the logarithms of its parameters, and the scale of the residuals.
 
     `simpler` maps (model, symbol) to a fitted parameter of a simpler model. The fit also starts from these, so that it
-    is at least as good as the fit of a simpler model which it contains.
+    is at least as good as that of any simpler model which is a special case of this one.
     """
     bounds = model.bounds(paths, y)
     some = np.linspace(0, len(y) - 1, min(len(y), GRID_PAIRS)).astype(int)

@@ -3,9 +3,9 @@ Estimate the packet loss of a path from the throughput of TCP, if loss is what l
 
 Throughput, RTT and segment size give the sender's average window, and a model of its congestion control gives the loss
 that leads to this window. The models assume independent losses: Reno by Ott, Kemperman & Mathis (1996), CUBIC by the
-fixed point of Linux's rules with fast convergence. Both allow for the round
-trips in which a sender recovers from a loss, because its window does not grow then. They lack timeouts, which dominate
-beyond a loss of about 3 %. `MODEL_SD` is the standard deviation of their error, in log loss, on real Linux senders.
+fixed point of Linux's rules with fast convergence. Both allow for the round trips in which a sender recovers from a
+loss, because its window does not grow then. They lack timeouts, which dominate beyond a loss of about 3 %. `MODEL_SD`
+is the standard deviation of their error, in log loss, on real Linux senders.
 """
 
 from math import exp, log, nan, sqrt

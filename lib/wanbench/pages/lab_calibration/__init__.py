@@ -1,4 +1,4 @@
-"""Calibrate a lab: dropped and late packets on its links, and echoes around a cut."""
+"""Check whether a lab's links do what their settings say: drops, lateness, bursts of loss, queues and schedules."""
 
 from .cut_figure import cut_timeline
 from .drops import by_part, lateness, link_drops

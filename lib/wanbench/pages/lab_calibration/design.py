@@ -134,8 +134,8 @@ class Cut(_PingDuringChange):
     """
     Ping every `interval_s`; meanwhile cut the link of the pair in both directions for `cut_s`, then heal it.
 
-    Requires emulated links. Writes cut/<stem>.txt, ping's output, which `wanbench.read.ingest.ping` reads, and
-    <stem>.cut.json, the times at which the lab was told to cut and to heal and answered, for `ingest.lab.read_cut`.
+    Requires emulated links. Writes ping's output as cut/<stem>.txt (read by `wanbench.read.ingest.ping`), and the times
+    of the commands to cut and to heal, and of the lab's answers, as cut/<stem>.cut.json (read by `lab.read_cut` there).
     """
 
     before_s: float = bounded(1.0, 0.1, 3600)

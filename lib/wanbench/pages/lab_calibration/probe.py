@@ -41,7 +41,7 @@ def send(address: str, port: int, count: int, interval_us: int, size: int) -> No
 
 
 def receive(address: str, port: int, count: int, size: int, began_us: int) -> None:
-    """Receive up to `count` packets and print what the module says, once 2 s pass without a packet or all are here."""
+    """Receive `count` packets, or fewer if 2 s pass without one, and print the lines that the module describes."""
     end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     end.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER_BYTES)
     end.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)

@@ -88,8 +88,8 @@ def drop_law(probes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     Judge how many packets CoDel drops if packets arrive faster than the link can pass them and the sender does not slow
     down.
 
-    Counted are the drops from the first one until the last packet is sent. By RFC 8289 (section 5.3) the time from drop
-    n to drop n + 1 is interval / sqrt(n), so about (t / (2 interval))^2 packets are dropped within t of the first drop.
+    Drops are counted from the first one until the last packet is sent. By RFC 8289 (section 5.3) the time from drop n
+    to drop n + 1 is interval / sqrt(n), so about (t / (2 interval))^2 packets are dropped within t of the first drop.
     The allowed difference is 5 %.
     """
     rows = []
@@ -129,9 +129,9 @@ def schedule(probes: pd.DataFrame, runs: pd.DataFrame, links: Mapping) -> Verdic
     """
     Judge the delay, loss and rate of links whose settings change by a schedule, in each step of the schedule.
 
-    A step counts from 150 ms after its start to 10 ms before the next. If more is sent than the link can pass, the rate
-    of arrivals is judged, with an allowed difference of 5 %. Otherwise the median one-way delay is judged, with 1 ms +
-    1 %, and the loss, by its exact binomial interval.
+    Packets count from 150 ms after the start of a step to 10 ms before the next. If more is sent than the link can
+    pass, the rate of arrivals is judged, with an allowed difference of 5 %. Otherwise two properties are judged: the
+    median one-way delay, with an allowed difference of 1 ms + 1 %, and the loss, by its exact binomial interval.
 
     links: The `LinkSettings` of each direction.
     """

@@ -30,7 +30,8 @@ class Rhythm(RowsResult):
     The ratio of each hour to the mean of the day, and of each weekday to the mean of the week.
 
     `rows` has one row per hour of the day (UTC) and per weekday: `part` ("hour" or "weekday"), `at` (which one),
-    `ratio`, `low`, `high` (simultaneous over a part), `n` (days, for an hour, or weeks, for a weekday).
+    `ratio` with its interval `low` to `high` (simultaneous over all hours, or all weekdays), `n` (days, for an hour, or
+    weeks, for a weekday).
     """
 
     measure: str

@@ -1,4 +1,4 @@
-"""Compare broker sizes: cost per message with ties, cost against latency, and full resources."""
+"""Compare sizes of Kafka brokers by cost per message and by latency, and find the resource that limits each."""
 
 from . import claims
 from .claims import evidence

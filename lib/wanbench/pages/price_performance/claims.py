@@ -1,9 +1,9 @@
 """
 Test the claims of source 004: which instance type carries the most Kafka messages per dollar.
 
-The source prints no rates, but price per hour over cost per message gives a rate: messages per hour and priced broker,
-up to a factor that all instances share (number of priced brokers, stored copies). Ratios of instances do not need this
-factor. All numbers of the source are read from its claims file.
+The source prints no rates, but its price per hour over its cost per message is a rate in messages per hour, up to an
+unknown factor that all instance types share (number of brokers in the price, stored copies). Ratios of types do not
+need this factor. All numbers of the source are read from its claims file.
 """
 
 from contextlib import suppress
@@ -29,10 +29,13 @@ RIVAL = "m6i"
 """The instance type with the second lowest cost and the highest rate."""
 PERCENT, MEGA = 100.0, 1e6
 SIMILAR = 1.10
-"""Ratio up to which two numbers are similar: the source calls Graviton3, 10 % ahead by cost, close to Ice Lake."""
+"""
+Ratio up to which two numbers count as similar: the source calls Graviton3 close to Ice Lake, whose rate (price over
+cost) is 10 % higher.
+"""
 FULL = 0.9
 """Share of its maximum rate at or above which a disk counts as saturated."""
-GRAPHS = "The source shows a figure without numbers."
+GRAPHS = "The source shows only a figure without numbers."
 RULES = (
     # share of time in IOWait with twice the network's rate over that with the plain one
     Rule("network_iowait", "iowait-network", under(1)),
@@ -51,9 +54,9 @@ def evidence(
     costs: SizeCosts, frontier: Frontier | None, *, plain: str, more_network: str | None = None
 ) -> dict[str, Estimate]:
     """
-    Collect the measured estimates for `price_performance`.
+    Return the measured quantities that test claims, by the names of `price_performance`'s arguments.
 
-    `more_network` names the setting that differs from `plain` only in twice the network rate.
+    `plain` names a setting, and `more_network` the setting that differs from it only in having twice the network rate.
     """
     trials = costs.trials
     estimates = {"cost_lead": costs.lead, "rate_spread": _spread(trials, plain)}
@@ -78,7 +81,7 @@ def evidence(
 
 
 def _spread(trials: pd.DataFrame, setting: str) -> Estimate:
-    """Return the largest over the smallest rate of a setting's trials, without an interval."""
+    """Return the largest over the smallest messages per second of a setting's trials, without an interval."""
     values = trials.messages_per_s[trials.setting == setting]
     about: dict = {"basis": count(len(values), "trial"), "warnings": ("more repeats would widen the range",)}
     about |= {"method": "largest over smallest of the trials", "assumption": "none: it describes these trials"}
@@ -88,7 +91,10 @@ def _spread(trials: pd.DataFrame, setting: str) -> Estimate:
 
 def price_performance(**measured: Estimate | Result | None) -> Audit:
     """
-    Test every claim of source 004 on its own numbers and, with the quantities of `RULES` and `SHOWN`, on a re-run.
+    Test every claim of source 004, by arithmetic on the numbers that it prints and by measured quantities.
+
+    `measured` has the quantities by their names in `RULES` and `SHOWN`; a claim without one is tested by arithmetic
+    only.
 
     >>> rows = price_performance().table().set_index("claim")
     >>> rows.own[["m6g-less", "m7g-network-bytes", "leader", "clearly"]].tolist()
@@ -101,21 +107,21 @@ def price_performance(**measured: Estimate | Result | None) -> Audit:
 
 
 def own_numbers(audit: Audit) -> None:
-    """Test claims on the source's own numbers: numbers by comparison, sentences by a bound."""
+    """Test claims by arithmetic on the source's own numbers, and record the verdicts in `audit`."""
     for claim, recomputed, working in _recomputed(audit):
-        audit.compare(claim, recomputed, f"Own numbers: {working}")
+        audit.compare(claim, recomputed, f"The source's numbers: {working}")
     for judged in (_setup, _costs, _rates, _disks, _causes, _stability):
         for claim, holds, working in judged(audit):
             audit.judge(claim, holds, working)
 
 
 def messages_per_s(audit: Audit, name: str) -> float:
-    """Return the messages per second of each priced broker, from its price per hour and the cost per message."""
+    """Return the messages per second of each priced broker of type `name`: price per hour over cost per message."""
     return audit.number(f"{name}-exact") / audit.number(f"{name}-billion") * 1e9 / 3600
 
 
 def _mb_per_s(audit: Audit, name: str) -> float:
-    """Return MB/s of messages per priced broker."""
+    """Return the MB/s of messages per priced broker of type `name`."""
     return messages_per_s(audit, name) * audit.number("message-size") / MEGA
 
 
@@ -125,19 +131,23 @@ def _setup(audit: Audit) -> list[tuple[str, bool | None, str]]:
     most = max(audit.number(f"{name}-ebs-bytes") / rates[name] for name in INSTANCES)
     kept_gb = max(rates.values()) * brokers * 60 * audit.number("retention-time") / partitions / 1e3
     of = f"in the retention time, of the {number(audit.number('retention'))} GB that the setting allows."
-    audit.note("retention", f"Own numbers: a partition gets at most {number(kept_gb)} GB {of}")
+    audit.note("retention", f"The source's numbers: a partition gets at most {number(kept_gb)} GB {of}")
     working = (
         f"Holds if {number(partitions)} is a multiple of {number(brokers)} brokers; that is "
-        f"{number(partitions / brokers, 1)} partitions per broker. Otherwise brokers hold equally many only with "
-        f"{number(brokers)} replicas, which the source does not mention. If the printed cost covers all brokers, EBS "
-        f"volumes could write at most {number(most, 2)} copies of a message; if it covers one, the cluster costs "
+        f"{number(partitions / brokers, 1)} partitions per broker. Otherwise brokers hold equally many partitions only "
+        f"with {number(brokers)} replicas, which the source does not mention. If the printed cost covers all brokers, "
+        f"EBS volumes could write at most {number(most, 2)} copies of a message; if it covers one, the cluster costs "
         f"{number(brokers)} times as much."
     )
     return [("same-partitions", True if partitions % brokers == 0 else None, working)]
 
 
 def _recomputed(audit: Audit) -> list[tuple[str, float | Estimate, str]]:
-    """Recompute printed numbers from others: prices, MB/s, "less than Intel", and how far costs exceed the leader's."""
+    """
+    Recompute printed numbers from others: prices, MB/s, "less than Intel", and how far costs exceed the lowest.
+
+    Returns (claim, recomputed number, working) of each.
+    """
     rows, intel = [], audit.number(f"{RIVAL}-exact")
     for name in INSTANCES:
         price, cost = audit.number(f"{name}-exact"), audit.number(f"{name}-billion")
@@ -148,7 +158,7 @@ def _recomputed(audit: Audit) -> list[tuple[str, float | Estimate, str]]:
         if name in (*AMD, *GRAVITON):
             names = (f"{name}-exact", f"{RIVAL}-exact")
             made = audit.from_printed(lambda one, intel: PERCENT * (1 - one / intel), *names, unit="%")
-            more = f"The other way round, Intel costs {number(PERCENT * (intel / price - 1), 1)} % more."
+            more = f"The other way round, {RIVAL} (Intel) costs {number(PERCENT * (intel / price - 1), 1)} % more."
             rows.append((f"{name}-less", made, f"1 - {price:g} / {intel:g}. {more}"))
         if name != LEADER:
             names = (f"{name}-billion", f"{LEADER}-billion")
@@ -158,41 +168,44 @@ def _recomputed(audit: Audit) -> list[tuple[str, float | Estimate, str]]:
 
 
 def _costs(audit: Audit) -> list[tuple[str, bool | None, str]]:
-    """Judge the costs, and compute the added price at which the leader changes."""
+    """Judge the claimed costs, and compute the extra price per broker at which another type becomes the cheapest."""
     costs, brokers = {name: audit.number(f"{name}-billion") for name in INSTANCES}, audit.number("nodes")
     rows = []
     for name in INSTANCES:
         mb_per_s = _mb_per_s(audit, name)
         copies = audit.number(f"{name}-ebs-bytes") / mb_per_s
         working = (
-            f"Own numbers: {audit.number(f'{name}-exact'):g} USD/h divided by this cost is "
+            f"The source's numbers: {audit.number(f'{name}-exact'):g} USD/h divided by this cost is "
             f"{number(messages_per_s(audit, name) / MEGA)} million messages/s, or {number(mb_per_s, 0)} MB/s: per "
             f"broker if the cost includes all {number(brokers)} brokers, for the whole cluster if it includes one. EBS "
-            f"volumes can write {number(copies, 2)} copies of that in the first case, and "
+            f"volumes can write {number(copies, 2)} copies at that rate in the first case, and "
             f"{number(brokers * copies, 2)} in the second."
         )
         rows.append((f"{name}-billion", None, working))
     order = sorted(costs, key=costs.__getitem__)
     gap = number(PERCENT * (costs[order[1]] / costs[order[0]] - 1), 1)
-    lowest = f"Holds if its cost is the lowest. Own numbers: {order[0]}, then {order[1]} with {gap} % more."
+    lowest = (
+        f"Holds if the cost of {LEADER} is the lowest. The source's numbers: {order[0]}, then {order[1]} with {gap} % "
+        "more."
+    )
     rate, rival = (messages_per_s(audit, name) for name in (LEADER, RIVAL))
     price, other = (audit.number(f"{name}-exact") for name in (LEADER, RIVAL))
     added = (other * rate - price * rival) / (rival - rate)
     clearly = (
-        f"Own numbers: {gap} % ahead of {RIVAL}, from {number(audit.number('runs'))} runs whose scatter is not "
-        f"printed. Only instances are priced. If each broker cost {number(added, 3)} USD/h more, such as for its EBS "
-        f"volumes, or if {LEADER} cost {number(other * rate / rival, 3)} USD/h, both would tie; "
-        f"beyond that {RIVAL} leads."
+        f"The source's numbers: {RIVAL} costs {gap} % more than {LEADER}, from {number(audit.number('runs'))} runs "
+        "whose scatter is not printed. The source prices only instances. Both types would tie if each broker cost "
+        f"{number(added, 3)} USD/h more, such as for its EBS volumes, or if {LEADER} cost "
+        f"{number(other * rate / rival, 3)} USD/h. At a higher price {RIVAL} would lead."
     )
     return [*rows, ("leader", order[0] == LEADER, lowest), ("clearly", None, clearly)]
 
 
 def _rates(audit: Audit) -> list[tuple[str, bool | None, str]]:
-    """Judge the sentences on performance by the rates that the costs imply."""
+    """Judge the source's sentences on performance by the rates that its costs imply."""
     rates = {name: messages_per_s(audit, name) for name in INSTANCES}
     order = sorted(rates, key=rates.__getitem__, reverse=True)
     listed = ", ".join(f"{name} {number(rates[name] / MEGA)}" for name in order)
-    own = f"Own numbers, by price over cost, in million messages/s: {listed}."
+    own = f"The source's numbers: price over cost, in million messages/s, is {listed}."
     first, close, produced = order[0] == RIVAL, rates[RIVAL] / rates[LEADER], rates[LEADER] / rates[RIVAL]
     newer = all(SIMILAR * rates[intel] >= rates[arm] for intel, arm in zip(INTEL, GRAVITON, strict=True))
     slower = all(rates[amd] < max(rates[each] for each in (*INTEL, *GRAVITON)) for amd in AMD)
@@ -201,11 +214,14 @@ def _rates(audit: Audit) -> list[tuple[str, bool | None, str]]:
     spread, least = max(group.values()) / min(group.values()), min(group.values())
     ahead = ", ".join(name for name in INSTANCES if name not in group and rates[name] > least) or "none"
     no_network, times = "The source prints no throughput of the network.", f"{number(close, 2)} times the rate of"
-    intel = "Holds if the newer Intel type is ahead of Graviton3, and the older at most a tenth behind Graviton2."
+    intel = (
+        "Holds if the newer Intel type has a higher rate than Graviton3, and the older one at most a tenth less than "
+        "Graviton2."
+    )
     more = f"Holds if {LEADER} has the higher rate of messages in: {number(produced, 2)} times that of {RIVAL}."
     apart = (
-        f"By messages these differ by a factor of {number(spread, 2)}, and the source says that {LEADER} sends far "
-        f"more than {RIVAL}."
+        f"The message rates of these types differ by a factor of {number(spread, 2)}, and the source says that "
+        f"{LEADER} sends far more than {RIVAL}."
     )
     return [
         (claim, holds, f"{working} {own}")
@@ -214,15 +230,15 @@ def _rates(audit: Audit) -> list[tuple[str, bool | None, str]]:
             ("best", first, f"Holds if {RIVAL} has the highest rate."),
             ("graviton3-close", None, f"The source gives no bound. {RIVAL} has {times} {LEADER}."),
             ("intel-messages", newer and rates[RIVAL] >= rates[LEADER], intel),
-            ("amd-messages", slower, "Holds if both AMD types are behind the best of the others."),
-            ("older-intel", rates["m5"] < rates[LEADER], f"Holds if m5 is behind {LEADER}."),
+            ("amd-messages", slower, "Holds if both AMD types have lower rates than the best of the other types."),
+            ("older-intel", rates["m5"] < rates[LEADER], f"Holds if m5 has a lower rate than {LEADER}."),
             ("amd-graviton2", None, f"The source gives no bound. Over Graviton2: {over}."),
             ("more-produced", produced > 1, more),
             ("same-throughput", None, f"{no_network} {apart}"),
             (
                 "other-bottlenecks",
                 None,
-                f"{no_network} By messages, these are ahead of the slowest of the three: {ahead}.",
+                f"{no_network} These types have higher message rates than the slowest of the three: {ahead}.",
             ),
             (
                 "merit",
@@ -240,15 +256,15 @@ def _disks(audit: Audit) -> list[tuple[str, bool | None, str]]:
     least = shares[order[-1]] / shares[order[0]]
     each = ", ".join(f"{name} {quantity(shares[name], 'fraction')}" for name in order)
     saturated = (
-        f"Holds if each writes at least {quantity(FULL, 'fraction')} of its maximum. Own numbers: one copy per priced "
-        f"broker would use {each}. So when {order[0]} is saturated, {order[-1]} writes "
-        f"{quantity(least, 'fraction')} of its maximum, however "
-        "many brokers are priced and copies stored. To be saturated it would have to read "
-        f"{number(1 / least - 1, 1)} times as much from disk as it writes."
+        f"Holds if each type's disks write at least {quantity(FULL, 'fraction')} of their maximum. The source's "
+        f"numbers: one copy per priced broker would use {each}. So when {order[0]} is saturated, {order[-1]} writes "
+        f"{quantity(least, 'fraction')} of its maximum, however many brokers the price covers and copies are stored. "
+        f"To be saturated, {order[-1]} would have to read {number(1 / least - 1, 1)} times as much from disk as it "
+        "writes."
     )
     ratio = audit.number("m6a-ebs") / audit.number("m5-ebs")
-    bound = f"Holds if they differ by a factor of at most {SIMILAR:g}."
-    similar = f"{bound} Own numbers: m6a has {number(ratio, 2)} times the EBS throughput of m5."
+    bound = f"Holds if the EBS throughputs differ by a factor of at most {SIMILAR:g}."
+    similar = f"{bound} The source's numbers: m6a has {number(ratio, 2)} times the EBS throughput of m5."
     return [
         ("saturated", None if least < FULL else True, saturated),
         ("similar-ebs", 1 / SIMILAR <= ratio <= SIMILAR, similar),
@@ -265,14 +281,18 @@ def _causes(audit: Audit) -> list[tuple[str, bool | None, str]]:
     rival, leader = (number(audit.number(f"{name}-network-bytes")) for name in better)
     slower = max(ebs[name] for name in named) < min(ebs[name] for name in spared)
     wider = min(network[name] for name in better) > max(network[name] for name in rest)
-    less = "Holds if the three have less EBS throughput than each of the others. Own numbers, in MB/s:"
+    less = (
+        "Holds if m6a, m6g and m5a have less EBS throughput than each of the other types. The source's numbers, in "
+        "MB/s:"
+    )
     more = (
-        f"Holds if both have a higher network bandwidth than each of the others. Own numbers, in Mbit/s: {bandwidths}. "
-        f"But IOWait is time waiting for disks, and both have the highest EBS throughput, {number(ebs[LEADER])} MB/s."
+        f"Holds if {RIVAL} and {LEADER} have a higher network bandwidth than each of the other types. The source's "
+        f"numbers, in Mbit/s: {bandwidths}. But IOWait is time waiting for disks, and {RIVAL} and {LEADER} have the "
+        f"highest EBS throughput, {number(ebs[LEADER])} MB/s."
     )
     outbound = (
-        f"Own numbers: {number(network[LEADER])} against {number(network[RIVAL])} Mbit/s allow it; the printed "
-        f"{leader} against {rival} MB/s would not. The source does not show that the network was the limit."
+        f"The source's numbers: {number(network[LEADER])} against {number(network[RIVAL])} Mbit/s allow the claim; the "
+        f"printed {leader} against {rival} MB/s do not. The source does not show that the network was the limit."
     )
     allowed = None if network[LEADER] > network[RIVAL] else False
     judged = ("bottleneck", slower, f"{less} {throughputs}."), ("iowait-network", wider, more)

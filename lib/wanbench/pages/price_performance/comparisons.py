@@ -1,4 +1,4 @@
-"""Estimate all pairwise ratios of settings, with simultaneous intervals, from few trials in blocks."""
+"""Estimate the ratios between all pairs of settings, with simultaneous intervals, from few trials in blocks."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class Comparisons:
     """
     Ratios of a positive response between all pairs of settings.
 
-    settings: In ascending order of the response.
-    means: The geometric mean of each setting; its interval, from the setting's trials, includes differences between
-        blocks.
-    ratios: By (setting, other), in both orders. Differences between blocks are removed, and intervals are simultaneous
-        over all pairs.
+    settings: The settings in ascending order of the mean response.
+    means: The geometric mean of each setting. Its interval is from this setting's trials, so it includes differences
+        between blocks.
+    ratios: Maps (setting, other), in both orders, to the ratio of `setting` to `other`. Differences between blocks are
+        removed, and intervals are simultaneous over all pairs.
     """
 
     response: str
@@ -52,7 +52,7 @@ class Comparisons:
     ratios: dict[tuple[str, str], Estimate]
 
     def is_lower(self, setting: str, other: str) -> bool:
-        """Tell whether the response of `setting` is significantly lower than that of `other`."""
+        """Return whether the response of `setting` is significantly lower than that of `other`."""
         return self.ratios[setting, other].high < 1
 
     def ties(self, setting: str) -> tuple[str, ...]:
@@ -72,8 +72,8 @@ def compare_all(frame: pd.DataFrame, response: str, unit: str, *, claim: str = "
     """
     Compare a response between all pairs of settings.
 
-    `frame` has one row per trial with setting, block and the response; rows without a positive response are ignored.
-    `claim` is the sentence about a mean, with {name} for the setting.
+    `frame` has one row per trial, with setting, block and the column `response` in `unit`; rows without a positive
+    response are ignored. `claim` is the sentence about a mean: {name} stands for the setting, and {{}} for the mean.
 
     Raises ParameterError: fewer than two settings have a trial.
     """
@@ -102,7 +102,7 @@ def compare_all(frame: pd.DataFrame, response: str, unit: str, *, claim: str = "
 
 @cache
 def _critical(k: int, freedom: float) -> float:
-    """Return the critical value, in standard errors, for the differences of all pairs of k means."""
+    """Return how many standard errors simultaneous intervals of all differences of k means extend to each side."""
     return float(stats.studentized_range.ppf(LEVEL, k, freedom)) / sqrt(2)
 
 

@@ -1,4 +1,4 @@
-"""Rank settings by the cost of a billion messages, with ties, and compare cost against p99 latency."""
+"""Rank settings by the cost of a billion messages, where settings may tie, and compare cost with p99 latency."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class SizeCosts(Result):
 
     @property
     def failed(self) -> pd.Series:
-        """The number of failed attempts by setting."""
+        """The number of failed attempts of each setting."""
         return self.measured.failed.setting.value_counts()
 
     @property
@@ -81,7 +81,7 @@ class SizeCosts(Result):
         return self.costs.ratios[second, first]
 
     def price_that_ties(self, setting: str, other: str) -> Estimate:
-        """Estimate the price of `setting`, in USD per hour, at which its messages cost as much as with `other`."""
+        """Estimate the price in USD per hour at which messages with `setting` would cost as much as with `other`."""
         now = float(self.trials.usd_per_hour[self.trials.setting == setting].iloc[0])
         claim = f"“{setting}” would cost as much per message as “{other}” at a price of {{}} instead of {now:g}"
         about = {"quantity": f"price at which {setting} ties with {other}", "claim": claim, "unit": "USD/hour"}
@@ -89,7 +89,7 @@ class SizeCosts(Result):
 
     def ratio(self, setting: str, other: str, of: str = COST) -> Estimate:
         """
-        Return the cost of `setting` over the cost of `other`; with of="messages_per_s", the ratio of rates.
+        Return the cost per message with `setting` over that with `other`; for of="messages_per_s", the ratio of rates.
 
         Raises MissingDataError: one of the two has no trials.
         """
@@ -144,8 +144,8 @@ class SizeCosts(Result):
             figure,
             name="cost-per-billion",
             title=theme.headline(f"A billion messages cost {first} to {last}", "What a billion messages cost"),
-            subtitle="Small points: trials. Bars: interval of a setting's mean. Whether two sizes differ is in the "
-            "table, which compares their trials block by block.",
+            subtitle="Small points: trials. Bars: interval of a setting's mean. "
+            "The table compares the trials of two sizes block by block.",
             alt=f"Rates and costs by setting. {self}",
             caption=str(self),
             table=self.table(),
@@ -169,7 +169,7 @@ def _with_ends(name: str, one: Estimate) -> dict[str, float]:
 
 
 def _formatted(one: Estimate, name: str) -> dict[str, str]:
-    """Return the cells of an estimate and its interval, under `name`."""
+    """Return two cells of a table, the estimate and its interval as text, by their column names."""
     text = one.formatted.removesuffix(" messages/s").removesuffix(" USD")
     return {name: text, f"{name}, interval": one.formatted_interval}
 
@@ -177,10 +177,11 @@ def _formatted(one: Estimate, name: str) -> dict[str, str]:
 @dataclass(frozen=True, repr=False)
 class Frontier(RowsResult):
     """
-    Cost and p99 of each setting with intervals, and a verdict.
+    Cost per message and p99 latency of each setting with intervals, and a `verdict`.
 
-    "dominated": another setting (`by`) is significantly cheaper and faster. "on the frontier of the means": no other
-    setting is lower in both means. Otherwise "not shown to be dominated".
+    "dominated": some other setting (column `by`) has a significantly lower cost and a significantly lower p99.
+    "on the frontier of the means": no other setting has both a lower mean cost and a lower mean p99. Otherwise "not
+    shown to be dominated".
     """
 
     costs: Comparisons
@@ -241,8 +242,8 @@ class Frontier(RowsResult):
             figure,
             name="cost-against-p99",
             title=f"{int((rows.verdict == DOMINATED).sum())} of {len(rows)} settings are dominated in cost and p99",
-            subtitle="Further left and lower is better. Bars: intervals of each setting. Dominated: another size is "
-            "significantly cheaper and faster.",
+            subtitle="Further left is cheaper, lower is faster. Bars: intervals of each setting. "
+            "Dominated: another size is significantly cheaper and faster.",
             alt=f"Settings by cost and p99. {self}",
             caption=str(self),
             table=rows,
@@ -253,7 +254,7 @@ def frontier(costs: SizeCosts) -> Frontier:
     """
     Compare settings by cost per billion messages and by p99 from send to acknowledgement.
 
-    Raises ParameterError: fewer than two settings have a p99, which a killed tool does not print.
+    Raises ParameterError: fewer than two settings have a p99. (A tool that is killed prints none.)
     """
     latencies = compare_all(costs.trials, P99, "ms", claim="With {name} the p99 is {{}}")
     both, rows = [name for name in costs.costs.settings if name in latencies.means], []

@@ -1,4 +1,4 @@
-"""Plan trials of one load on brokers of several sizes."""
+"""Plan trials with the same load on brokers of several sizes (processors and link rate)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -27,7 +27,7 @@ def sizes_of_brokers(
     Make one trial per size, in which all brokers have that size, and return the trials by the name of the size.
 
     After a warm-up of `warmup_s`, unthrottled producers send as many records as the size's links carry in `duration_s`.
-    So trials of all sizes take about equally long and end by themselves; Kafka's tools print quantiles only then.
+    So trials of all sizes take about the same time and end by themselves. Otherwise Kafka's tools print no quantiles.
 
     Parameters
     ----------
@@ -40,11 +40,12 @@ def sizes_of_brokers(
     usd_per_processor_hour : float
         Price of a processor; a size costs this times its processors, network included.
     one_large : float
-        If not 0, adds the trial "one large": a single broker, with the processors, rate and price of the first size
-        multiplied by this, leads all partitions. The others have no size and no price, and carry nothing.
+        If not 0, adds the trial "one large", in which one broker leads all partitions. It has the processors, rate and
+        price of the first size, multiplied by this number. The other brokers have no size, no price and no load.
     usd_per_hour : mapping of str to float, optional
         Prices by size, if sizes are instance types of rented hosts. The cluster then has `brokers` of each type, in the
-        order of `sizes`, and the topics of a trial are on one type only. Nothing is limited; Mbit/s are expected rates.
+        order of `sizes`, and each trial uses the brokers of one type. Processors and links are not limited; Mbit/s are
+        only the expected rates.
 
     Examples
     --------

@@ -23,8 +23,9 @@ FULL = {
 }
 """
 A link counts as full at 85 % of its rate, averaged over seconds: senders that nothing else limits reach 90 %, because
-TCP backs off when a queue overflows. A quota is full if it ran out in half of its periods, as most requests then wait
-for the next period. Processors are full if busy 95 % of the time, and disks at 25 % IOWait.
+TCP backs off when a queue overflows. A processor quota counts as full if brokers used it up in half of its periods,
+because most requests then wait for the next period. Processors count as full if they are busy 95 % of the time, and
+disks if IOWait is 25 %.
 """
 UNSEEN = (
     "Not tested: burst credits, and limits of attached volumes (EBS), which the provider enforces outside the machine."
@@ -33,7 +34,12 @@ UNSEEN = (
 
 @dataclass(frozen=True, repr=False)
 class FullResource(RowsResult):
-    """Per setting: number of `trials`, mean over trials of each column of `FULL`, and the names of `full` resources."""
+    """
+    Which resources each setting saturates.
+
+    `rows` has one row per setting: the number of `trials`, the mean over trials of each column of `FULL` (0 to 1), and
+    the names of the saturated resources in `full`.
+    """
 
     TITLE = "Which resource is full"
 
@@ -53,7 +59,7 @@ class FullResource(RowsResult):
 
 
 def full_resource(trials: SizeTrials) -> FullResource:
-    """Find the resources that were saturated in the counted seconds of each setting's trials."""
+    """Find the resources that each setting's trials saturated, while all producers ran."""
     rows = []
     for name, part in trials.trials.groupby("setting", sort=False):
         means = {column: float(part[column].mean()) for column in FULL}
@@ -69,9 +75,9 @@ class Machine(RowsResult):
     """
     The processors that each setting needs, compared with those of the machine.
 
-    rows: Per setting, in processors: `quotas` (sum over its brokers), `used` (part of the quotas in use), `others`
-        (used by clients, the relay and other work, as the mean over trials), `needed` (quotas and others), and `enough`
-        (whether the machine has as many as `needed`; None without samples).
+    rows: One row per setting, in processors: `quotas` (sum over its brokers), `used` (by brokers, mean over trials),
+        `others` (used by clients, the relay and other work, mean over trials), `needed` (quotas plus others), and
+        `enough` (whether `needed` is within the limit for busy processors in `FULL`; None if unknown).
     """
 
     processors: int
@@ -83,7 +89,7 @@ class Machine(RowsResult):
         sampled = self.rows[self.rows.enough.notna()]
         there = f"The machine has {self.processors} processors"
         if sampled.empty:
-            return f"{there}; no trial sampled their use, so it is unknown whether they suffice."
+            return f"{there}; no trial sampled the use of processors, so it is unknown whether they suffice."
         short = sampled[~sampled.enough.astype(bool)]
         most = sampled.loc[sampled.needed.idxmax()]
         if short.empty:
@@ -99,8 +105,8 @@ class Machine(RowsResult):
         if share < full:
             so = f"But brokers used less than their quotas, and {busy}: the machine was not full."
         return (
-            f"{there}. With at most {number(100 * full, 0)} % of them busy, these are too few for the quotas of every "
-            f"size, clients and other work. Processors needed: {needs}. {so}"
+            f"{there}. If at most {number(100 * full, 0)} % of them may be busy, these are too few for the quotas of "
+            f"every size, clients and other work. Processors needed: {needs}. {so}"
         )
 
     def formatted_table(self) -> pd.DataFrame:
@@ -115,9 +121,10 @@ class Machine(RowsResult):
 
 def enough_processors(trials: SizeTrials, tables: Mapping[str, pd.DataFrame], *, brokers: int) -> Machine:
     """
-    Compare the quotas of the brokers, and all other use of processors, with the processors of the machine.
+    Compare the quotas of the brokers plus all other use of processors with the processors of the machine.
 
-    If processors were short, `others` is an underestimate. Raises MissingDataError: there are no samples or quotas.
+    If all processors were busy, the other use is underestimated. Raises MissingDataError: there are no samples of
+    processors, or no broker has a quota.
     """
     metrics = tables.get("metrics")
     subjects = [] if metrics is None else metrics.subject[metrics.subject.str.fullmatch(r"cpu \d+")].unique()

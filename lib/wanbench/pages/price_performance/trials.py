@@ -1,4 +1,4 @@
-"""Collect trials of broker sizes with their rate, latency, price and use of resources."""
+"""Collect the trials of broker sizes, with their rates, latencies, prices and use of resources."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ def counter_rates(metrics: pd.DataFrame) -> pd.DataFrame:
     """
     Compute the increase of cumulative metrics between samples, and the increase per second.
 
-    A restart sets counters to 0, which shows as a fallen counter or a new `process_start_time_seconds`. `restarted` is
-    then true and the increase is the later value, which misses what the old process counted after the earlier sample.
-    `at_utc` is the end of the interval.
+    Returns one row per two successive samples of a series, with `increase`, `rate`, `restarted` and the time `at_utc`
+    of the later sample. A restart sets counters to 0; it shows as a fallen counter or a new
+    `process_start_time_seconds`. The increase is then the later value, without what the old process counted after the
+    earlier sample.
 
     >>> from wanbench import tables
     >>> shared = {"source": "prometheus", "subject": "", "metric": "records_total", "unit": "", "cumulative": True}
@@ -57,14 +58,14 @@ def counter_rates(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def each_size(broker_sizes: str, brokers: int) -> list[dict | None]:
-    """Parse a cell of column broker_sizes of table trials: each broker's settings, or None."""
+    """Parse a cell of column broker_sizes of table trials to a list: the size of each broker, or None without one."""
     sizes = json.loads(broker_sizes) if broker_sizes else None
     return sizes if isinstance(sizes, list) else [sizes] * brokers
 
 
 def usd_per_hour(broker_sizes: str, brokers: int, setting: str) -> float:
     """
-    Return the total price of a trial's brokers, in USD per hour.
+    Return the total price of a trial's brokers in USD per hour; ParameterError if a broker's size has no price.
 
     >>> usd_per_hour('[{"name": "a", "price_usd_per_hour": 0.5}, null]', 2, "a")
     0.5
@@ -78,7 +79,9 @@ def usd_per_hour(broker_sizes: str, brokers: int, setting: str) -> float:
 
 def per_processor_hour(provider: str, item: str, processors: int, **which) -> Input:
     """
-    Return the list price of an instance divided by its number of processors.
+    Return the list price of an instance divided by its number of processors, in USD per hour.
+
+    `which` has further arguments of `cost.price`, such as `region`.
 
     >>> round(per_processor_hour("aws", "m6i.2xlarge", 8).value, 4)
     0.048
@@ -107,12 +110,12 @@ class SizeTrials(Result):
     Trials of broker sizes.
 
     trials: One row per trial: `messages_per_s` (from the brokers' logs, while all producers ran); `p50_ms`, `p95_ms`,
-        `p99_ms` (from send to acknowledgement, the largest over producers, and so an upper bound of the quantile of all
-        records); `usd_per_hour` of all brokers; `usd_per_billion` messages; the fractions, NaN if not measured,
-        `waited` (of periods in which the fullest broker used up its quota), `fullest_link`, `machine_busy` and
-        `iowait`; and `brokers_sent_bps`, the rate that left the brokers' regions.
+        `p99_ms` (from send to acknowledgement; the largest over producers, so an upper bound of the quantile of all
+        records); `usd_per_hour` of all brokers; `usd_per_billion` messages; `brokers_sent_bps`, the rate that left the
+        brokers' regions; and these fractions, NaN if not measured: `waited` (periods in which the broker that waited
+        most used up its quota), `fullest_link`, `machine_busy` and `iowait`.
     failed: Failed attempts: `setting` and `reason`.
-    cautions: Cautions on rates that drifted.
+    cautions: Warnings about rates that drifted.
     """
 
     trials: pd.DataFrame
@@ -155,8 +158,8 @@ def size_trials(
     """
     Collect the trials of broker sizes with their prices, latencies and use of resources.
 
-    `brokers` is the number of brokers in the cluster. `price_factor` is the paid price over the planned price, for all
-    settings or by setting: 0.6 with a discount of 40 %.
+    `brokers` is the number of brokers in the cluster. `price_factor` is the paid over the planned price, one number for
+    all settings or one by setting: 0.6 with a discount of 40 %.
 
     Raises ParameterError: a broker of a trial has no price.
     """
@@ -181,7 +184,7 @@ def size_trials(
 
 
 def _sent(rates: TrialRates, tables) -> pd.DataFrame:
-    """Return, per trial, the mean bit/s in its counted seconds, summed over all links that leave brokers' regions."""
+    """Return the mean bit/s of each trial in its counted seconds, summed over the links that leave brokers' regions."""
     samples = tables.get("link_samples")
     if samples is None or samples.empty:
         return pd.DataFrame(columns=[*KEY, "brokers_sent_bps"]).astype({"attempt": "int64"})
@@ -192,7 +195,7 @@ def _sent(rates: TrialRates, tables) -> pd.DataFrame:
 
 
 def _requests(rates: TrialRates, tables) -> pd.DataFrame:
-    """Return the requests per message of each trial, from the brokers' counters in its counted seconds."""
+    """Return the requests per message of each trial, from the brokers' counters during its counted seconds."""
     names, metrics = ["kafka_requests_total", "kafka_records_in_total"], tables.get("metrics")
     if metrics is None or not metrics.metric.isin(names).any():
         return pd.DataFrame(columns=[*KEY, "requests_each"]).astype({"attempt": "int64"})
@@ -203,8 +206,8 @@ def _requests(rates: TrialRates, tables) -> pd.DataFrame:
 
 def _processors(rates: TrialRates, tables, brokers: int) -> pd.DataFrame:
     """
-    Return, for each trial, the largest share of periods in which a broker used up its quota, and the processors used by
-    brokers.
+    Return the use of processors in each trial: `waited`, the share of periods in which a broker used up its quota (of
+    the broker with the largest share), and `brokers_used`, the processors that all brokers used.
     """
     columns = [*KEY, "waited", "brokers_used"]
     metrics = tables.get("metrics")
@@ -226,5 +229,5 @@ def _processors(rates: TrialRates, tables, brokers: int) -> pd.DataFrame:
 
 
 def quotas_of(broker_sizes: str, brokers: int) -> list[float | None]:
-    """Return each broker's quota in processors, None for one without; `broker_sizes` is a cell of table trials."""
+    """Return each broker's quota in processors, None if it has none; `broker_sizes` is a cell of table trials."""
     return [None if size is None else size.get("processors") for size in each_size(broker_sizes, brokers)]

@@ -1,5 +1,5 @@
 """
-Compare Kafka over a private link with Kafka over the internet, and latency with bandwidth by a factorial experiment.
+Compare Kafka over a private link with Kafka over the internet, and the effects of latency and bandwidth on throughput.
 """
 
 from . import claims

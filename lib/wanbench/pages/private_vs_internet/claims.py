@@ -1,8 +1,8 @@
 """
 Test the claims of source 000: Kafka between two clouds, over a VPN and over a private link.
 
-Settings of the re-run (the RTTs of its paths, its background and batches) cannot test the source, so claims about them
-are tested on the source's own numbers only. All numbers of the source are read from its claims file.
+Our measurement sets the RTTs, the background traffic and the batches, so it cannot test claims about these; they are
+tested by the source's own numbers only. All numbers of the source are read from its claims file.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ TRAFFIC = ("background", "kafka-traffic", "total")
 PACKET_BYTES = 1500  # A full IP packet: 1,448 bytes of TCP payload (`MSS_BYTES`) and 52 of headers
 FRAME_BYTES = 1538  # A full packet on Ethernet: 38 bytes more, with preamble and gap (IEEE 802.3)
 NOT_RERUN = "No re-run: the lab's paths were set to this value."
-NOT_SET = "No re-run: the lab sets only mean and deviation, so its extremes do not test the source's."
+NOT_SET = "No re-run: the lab sets only mean and deviation, so its minimum and maximum do not test the source's."
 ROUNDING_MS = 0.15  # Largest rounding error of a sum of three times with one decimal each
 JITTER = "jitter_ms"  # The factor that varies the latency
 RATIOS = (Rule("batches", "times"), Rule("percent_more", "more"), Rule("packets", "packets"))
@@ -50,18 +50,18 @@ def private_vs_internet(
     factorial: Factorial | None = None,
 ) -> Audit:
     """
-    Test every claim of source 000; None stands for a quantity that was not measured.
+    Test every claim of source 000, by arithmetic on the numbers that it prints and by measured quantities.
 
-    Claims on quantities that were not measured are tested on the source's own numbers only.
+    A claim on a quantity that was not measured (None) is tested by arithmetic only.
 
     batches: Ratio of the batches per second with the private link to those with the VPN.
     packets: Ratio of the packets per second that brokers receive with the private link to those with the VPN.
-    machine: The effect of busy processors (`processor_effect`). Full processors may have changed both ratios, which
-        then give no verdict.
-    traffic: Mbit/s of "background", "kafka-traffic" and "total" over the private link, at the full rate (`traffic`).
-        Shown without a verdict, because background and batches were set.
-    capacity: Capacity of the links (`utilisation.capacity`). Shown without a verdict on "never full", because the load
-        was set.
+    machine: The effect of busy processors (`processor_effect`). If processors were full, both ratios get the verdict
+        "undecided", because full processors may have changed them.
+    traffic: Mbit/s of "background", "kafka-traffic" and "total" over the private link, at the full rate
+        (`traffic.traffic`). They get no verdict, because we set background and batches.
+    capacity: Capacity of the links (`utilisation.capacity`). The claim "never full" gets no verdict from it, because
+        we set the load.
     factorial: The fit of batches per second on delay, jitter, loss and rate.
 
     Raises ParameterError: `traffic` has another key.
@@ -97,7 +97,7 @@ def private_vs_internet(
         )  # fmt: skip
         audit.note("never-full", f"{NO_VERDICT} {capacity.sentence}")
     if machine is not None and machine.full:
-        full = f"processors were full with {' and '.join(machine.full)}, which changes the ratio."
+        full = f"processors were full with {' and '.join(machine.full)}, which biases the ratio."
         for rule in RATIOS:
             if (ratio := measured.pop(rule.measured, None)) is not None:
                 audit.rerun(rule.claim, UNDECIDED, f"{full} {ratio.sentence}", ratio)
@@ -113,10 +113,10 @@ def _path(audit: Audit, path: str) -> tuple[float, float, float, float]:
 
 def _harmonic(audit: Audit, path: str) -> float:
     """
-    Return the harmonic mean of a path's RTTs in ms: 1 over the mean of 1/RTT, to second order in the deviation.
+    Return the harmonic mean of a path's RTTs in ms, 1 over the mean of 1/RTT, to second order in the deviation.
 
-    The claimed deviations are taken as standard deviations. For the VPN this is possible; for the private link they
-    change the mean only by a ten-thousandth.
+    The claimed deviation is used as a standard deviation. For the VPN it can be one; for the private link it changes
+    the mean only by a ten-thousandth.
     """
     _, mean, _, deviation = _path(audit, path)
     return mean / (1 + (deviation / mean) ** 2)
@@ -127,7 +127,7 @@ def _table_1(audit: Audit) -> None:
         minimum, mean, maximum, deviation = _path(audit, path)
         is_ordered = minimum <= mean <= maximum
         ordered = " <= ".join(audit.claims[f"{path}-{statistic}"].formatted for statistic in TABLE_1[:3])
-        own = f"Own numbers: {ordered} {'holds' if is_ordered else 'does not hold'}."
+        own = f"The source's numbers: {ordered} {'holds' if is_ordered else 'does not hold'}."
         for statistic in TABLE_1[:3]:
             why = NOT_RERUN if statistic == "mean-rtt" else NOT_SET
             audit.judge(f"{path}-{statistic}", None if is_ordered else False, f"{own} {why}")
@@ -136,13 +136,13 @@ def _table_1(audit: Audit) -> None:
 
 
 def _deviation(minimum: float, mean: float, maximum: float, deviation: float) -> tuple[str, bool]:
-    """Say what the claimed deviation can be, and whether it is the largest deviation from the mean, as claimed."""
+    """Say whether the claimed deviation can be a standard deviation, and return whether it is the largest deviation."""
     farthest = max(maximum - mean, mean - minimum)
     bound = sqrt(max((maximum - mean) * (mean - minimum), 0.0))
     return (
-        f"Own numbers: the largest deviation of an RTT from the mean is {number(farthest, 1)} ms. The claimed "
-        f"deviation can{'' if deviation <= bound else 'not'} be a standard deviation, like ping's mdev: with this "
-        f"minimum, mean and maximum a standard deviation is at most {number(bound, 1)} ms (Bhatia & Davis 2000).",
+        f"The source's numbers: the largest deviation of an RTT from the mean is {number(farthest, 1)} ms. The "
+        f"claimed deviation can{'' if deviation <= bound else 'not'} be a standard deviation, like ping's mdev: with "
+        f"this minimum, mean and maximum a standard deviation is at most {number(bound, 1)} ms (Bhatia & Davis 2000).",
         abs(farthest - deviation) <= ROUNDING_MS,
     )
 
@@ -155,14 +155,14 @@ def _jitter(audit: Audit) -> None:
     audit.judge(
         "jitter",
         units <= {"ms²"},
-        "Holds if Table 1 gives jitter as a variance, in ms². It gives it in "
-        f"{', '.join(sorted(units))}, and ping prints mdev, a standard deviation. The variances would be {squares}, a "
-        f"ratio of {number(ratio**2, 0)} instead of {number(ratio, 0)}.",
+        f"Holds if Table 1 gives jitter as a variance, in ms². But its unit is {', '.join(sorted(units))}, and ping "
+        f"prints mdev, a standard deviation. The variances would be {squares}, a ratio of {number(ratio**2, 0)} "
+        f"instead of {number(ratio, 0)}.",
     )
 
 
 def _ratio(audit: Audit) -> None:
-    """Judge whether Table 1 and the packets agree with "225 % more" or with "2.25 times"."""
+    """Judge the source's "225 % more" and "2.25 times" by its Table 1 and its numbers of packets."""
     more, as_times, of_packets = (audit.number(name) for name in ("more", "times", "packets"))
     literally = 1 + more / 100
     predicted = _harmonic(audit, "vpn") / _harmonic(audit, "private")
@@ -170,20 +170,24 @@ def _ratio(audit: Audit) -> None:
     agreeing = [ratio for ratio in (literally, as_times) if abs(ratio - of_packets) <= step]
     nearer = min((literally, as_times), key=lambda ratio: abs(ratio - predicted))
     own = (
-        f"Own numbers: {more:g} % more is {times(literally)} as much, and {times(as_times)} as much is "
+        f"The source's numbers: {more:g} % more is {times(literally)} as much, and {times(as_times)} as much is "
         f"{more_or_less(as_times)}. The claimed ratio of packets, about {times(of_packets)}, agrees with "
         f"{' and '.join(map(times, agreeing)) or 'neither'}. Throughput limited by the window ({IN_FLIGHT} requests in "
-        f"flight times batch, over RTT) is proportional to the mean of 1 / RTT: Table 1 alone predicts "
-        f"{times(predicted)}, nearer to {times(nearer)}."
+        "flight times the batch size, divided by the RTT) is proportional to the mean of 1 / RTT: Table 1 alone "
+        f"predicts a ratio of {times(predicted)}, nearer to {times(nearer)}."
     )
-    audit.judge("more", nearer == literally, f"Holds if this reading is nearer to the prediction than the other. {own}")
-    audit.judge("times", nearer == as_times, f"Holds if this reading is nearer to the prediction than the other. {own}")
+    audit.judge(
+        "more", nearer == literally, f"Holds if this reading is nearer to the prediction than the other reading. {own}"
+    )
+    audit.judge(
+        "times", nearer == as_times, f"Holds if this reading is nearer to the prediction than the other reading. {own}"
+    )
     audit.compare(
         "packets",
         as_times,
-        f"Own numbers: if packets are proportional to batches, {times(as_times)} "
+        f"The source's numbers: if packets are proportional to batches, {times(as_times)} "
         f"{'rounds' if as_times in agreeing else 'does not round'} to the claim, and {times(literally)} "
-        f"{'does' if literally in agreeing else 'does not'}.",
+        f"{'rounds' if literally in agreeing else 'does not round'} to it.",
     )
 
 
@@ -192,13 +196,13 @@ def _traffic(audit: Audit, traffic: Mapping) -> None:
     private_mbps, vpn_mbps = (1000 * audit.number(claim) for claim in ("same-rate", "vpn-rate"))
     private_ms, vpn_ms = (_harmonic(audit, path) for path in ("private", "vpn"))
     own = {
-        "background": f"{number(background / private_mbps * 100)} % of the private link's rate.",
+        "background": f"{number(background / private_mbps * 100)} % of the private link's rate is background.",
         "kafka-traffic": f"{number(kafka * private_ms / 8000)} MB are in flight over the private link; the same "
-        f"bytes in flight over the VPN make {number(kafka * private_ms / vpn_ms, 0)} Mbit/s.",
+        f"bytes in flight over the VPN yield a throughput of {number(kafka * private_ms / vpn_ms, 0)} Mbit/s.",
         "total": f"{number(background)} + {number(kafka)} = {number(background + kafka)}.",
     }
     for claim in TRAFFIC:
-        working = f"Own numbers: {own[claim]}"
+        working = f"The source's numbers: {own[claim]}"
         if claim in traffic:
             working += f" Re-run, where background and batches were set: {traffic[claim]}"
         if claim == "total":
@@ -210,16 +214,18 @@ def _traffic(audit: Audit, traffic: Mapping) -> None:
     audit.judge(
         "background-below",
         background < min(private_mbps, vpn_mbps),
-        f"Holds if {number(background)} Mbit/s is below both rates, {number(private_mbps)} and {number(vpn_mbps)}.",
+        f"Holds if {number(background)} Mbit/s is below the rates of both links, {number(private_mbps)} and "
+        f"{number(vpn_mbps)}.",
     )
     lower_mbps = min(private_mbps, vpn_mbps)
     in_packets, on_wire = (total * size / MSS_BYTES for size in (PACKET_BYTES, FRAME_BYTES))
     ratio = audit.number("times")
     below = (
-        "Holds if the total, as the payload of full TCP packets counted with their headers, is below the rate of "
-        "{}. Own numbers: with headers "
-        f"{number(in_packets, 0)} Mbit/s, on Ethernet {number(on_wire, 0)}, at a rate of {number(lower_mbps)}. With "
-        f"the VPN the total was lower: {number(background + kafka / ratio, 0)} Mbit/s, if the private link carried "
+        "Holds if the total, taken as payload of full TCP packets and counted with their headers, is below the rate "
+        "of {}. The source's numbers: with headers "
+        f"{number(in_packets, 0)} Mbit/s, on Ethernet {number(on_wire, 0)}, while the rate is {number(lower_mbps)} "
+        f"Mbit/s. Over the VPN the total was lower: {number(background + kafka / ratio, 0)} Mbit/s, if the private "
+        "link carried "
         f"{times(ratio)} the batches."
     )
     audit.judge("below-rate", in_packets < lower_mbps, below.format("the slower link"))
@@ -230,12 +236,16 @@ def _traffic(audit: Audit, traffic: Mapping) -> None:
 def _queues(audit: Audit, share: float) -> None:
     waiting = share**2 / (2 * (1 - share)) if share < 1 else inf
     mean = f"{quantity(share, 'fraction')} of the rate"
-    audit.judge("never-full", None, f"Own numbers: a mean of {mean}, which says nothing about single moments.")
+    audit.judge(
+        "never-full",
+        None,
+        f"The source's numbers: the mean is {mean}, which does not show whether the link was ever full for a moment.",
+    )
     audit.judge(
         "no-queue",
         waiting < 1,
-        f"Holds if fewer than 1 packet would wait on average. Own numbers: at {mean}, {number(waiting)} packets wait "
-        "if packets of one size arrive at random (M/D/1 queue, Pollaczek-Khinchine formula).",
+        f"Holds if fewer than 1 packet would wait on average. The source's numbers: at {mean}, {number(waiting)} "
+        "packets wait if packets of one size arrive at random (M/D/1 queue, Pollaczek-Khinchine formula).",
     )
 
 
@@ -243,14 +253,15 @@ def _thesis(audit: Audit, factorial: Factorial | None) -> None:
     rates = " and ".join(f"{audit.claims[name].formatted} Gbit/s" for name in ("same-rate", "vpn-rate"))
     ratio = _path(audit, "vpn")[1] / _path(audit, "private")[1]
     own = (
-        f"Own numbers: the mean RTTs of the paths differ by a factor of {number(ratio)}, other properties differ too, "
-        f"and rates ({rates}) were not varied. One comparison of two paths cannot separate latency from bandwidth."
+        f"The source's numbers: the mean RTTs of the paths differ by a factor of {number(ratio)}, other properties "
+        f"differ too, and the rates ({rates}) were not varied. One comparison of two paths cannot separate latency "
+        "from bandwidth."
     )
     by_rtt = _harmonic(audit, "vpn") / _harmonic(audit, "private")
     left = audit.number("times") / by_rtt
     mean_alone = (
-        f"Own numbers: the RTTs of Table 1, by the mean of 1 / RTT, explain a ratio of {times(by_rtt)}, which leaves "
-        f"a factor of {number(left)}."
+        f"The source's numbers: the RTTs of Table 1, by the mean of 1 / RTT, explain a ratio of {times(by_rtt)}, which "
+        f"leaves a factor of {number(left)} unexplained."
     )
     audit.judge("thesis", None, own)
     audit.judge("variations", None, mean_alone)
@@ -264,6 +275,6 @@ def _thesis(audit: Audit, factorial: Factorial | None) -> None:
     audit.rerun(
         "thesis",
         verdict,
-        "Holds if halving the delay gains more than doubling the rate on average and at some levels, and less at none. "
-        f"{factorial.verdict()} {factorial.shares_sentence()} {factorial.thesis.sentence}",
+        "Holds if halving the delay gains more than doubling the rate on average and at some levels of the factors, "
+        f"and less at no levels. {factorial.verdict()} {factorial.shares_sentence()} {factorial.thesis.sentence}",
     )

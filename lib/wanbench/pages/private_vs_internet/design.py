@@ -17,12 +17,13 @@ from wanbench.measure.plan.plan import check_keys
 PING_INTERVAL_S = 0.1
 OVERLAP_S = 2.0  # Time by which pings and background outlast the measured seconds
 BACKGROUND_WINDOW_BYTES = 1 << 20
-"""Socket buffer of the background's receiver: large enough not to drop delivered packets."""
+"""Socket buffer in bytes of the receiver of background traffic: large enough not to drop delivered packets."""
 
 BATCH_HEADER_BYTES = 61
 RECORD_HEADER_BYTES, MOST_RECORD_HEADER_BYTES = 9, 12
 """
-Bytes that record batch version 2 adds to a payload without key: usually, and at most (if a batch waits for seconds).
+Bytes that record batch version 2 adds to a payload without key: the usual number, and the largest (if a batch waits for
+seconds).
 """
 
 LINK_FACTORS = ("delay_ms", "jitter_ms", "loss", "rate_bps")
@@ -33,8 +34,9 @@ class Path:
     """
     A path between two regions, given by the mean and standard deviation of its RTT.
 
-    Each direction has half of the mean. Both vary independently, so each has the standard deviation divided by the root
-    of 2. The autocorrelation of the delay falls to 1/e in `correlation_s`.
+    The mean delay of each direction is half the mean RTT. The directions vary independently, so the standard deviation
+    of each is that of the RTT divided by the root of 2. The autocorrelation of the delay falls to 1/e in
+    `correlation_s`.
     """
 
     setting: str
@@ -68,11 +70,11 @@ def two_paths(
     """
     Plan the same load over two paths, interleaved (A B B A ...), with background traffic and pings, at each scale.
 
-    At scale 5 the link's rate, the background and the producers' batches are a fifth of those at scale 1. The batch
-    size determines the rate of a producer that waits for acknowledgements, so each part of the traffic keeps its share
-    of the link's rate if batches are equally full. Small batches are less full: 4,096 bytes hold 3 records of 1,000 (75
-    %), 2,048 hold 1 (52 %), 81,920 hold 81 (99.8 %). So the record size is fitted to the batch, unless `fit_records` is
-    False.
+    At scale 5 the link's rate, the background and the producers' batches are a fifth of those at scale 1. As the rate
+    of a producer that waits for acknowledgements is proportional to its batch, Kafka and the background keep their
+    shares of the link's rate, provided that batches are equally full. Small batches would be less full: 4,096 bytes
+    hold 3 records of 1,000 (75 %), 2,048 hold 1 (52 %), 81,920 hold 81 (99.8 %). So the record size is fitted to the
+    batch (`filling_record_bytes`), unless `fit_records` is False.
 
     Parameters
     ----------
@@ -81,11 +83,11 @@ def two_paths(
     rate_bps : float
         Rate of the link at scale 1.
     scales : mapping of float to int
-        Number of blocks at each scale; blocks of the scales alternate.
+        Number of blocks by scale; the scales take turns, block by block.
     background_share : float
         Ratio of the background's rate to the link's.
     are_real : bool
-        Whether the hosts have both paths, under the names of the settings; otherwise paths are emulated.
+        Whether the hosts are joined by both paths in reality, named as the settings; otherwise paths are emulated.
     """
     if not scales or not all(scale >= 1 and blocks >= 1 for scale, blocks in scales.items()):
         raise ParameterError(f"scales is {scales!r}; allowed: scales of at least 1, each with 1 block or more.")
@@ -113,7 +115,7 @@ def two_paths(
 
 def filling_record_bytes(batch_bytes: int, record_bytes: int) -> int:
     """
-    Return a record size near `record_bytes`, at which a whole number of records nearly fills a batch.
+    Return a record size in bytes near `record_bytes` with which a whole number of records nearly fills a batch.
 
     >>> [filling_record_bytes(batch, 1000) for batch in (81_920, 8_192, 4_096, 2_048)]
     [998, 1004, 996, 981]
@@ -138,11 +140,11 @@ def thesis(
     seed: int = 0,
 ) -> list[Trial]:
     """
-    Plan a factorial experiment on link and producer, without background traffic.
+    Plan a factorial experiment that varies settings of the link and of the producer, without background traffic.
 
-    `factors` maps delay_ms, jitter_ms, loss or rate_bps of the link, or fields of KafkaLoad, to their levels; `load`
-    has the other fields. `replicates`, `fraction` and `seed` are as in `designs.factorial`. A replicate is a block;
-    with 0 replicates there are no trials.
+    `factors` maps the link's delay_ms, jitter_ms, loss or rate_bps, or fields of KafkaLoad, to their levels; `load` has
+    the other fields. `replicates`, `fraction` and `seed` are as in `designs.factorial`. Each replicate is a block; with
+    0 replicates there are no trials.
     """
     check_keys("factors", factors, [*LINK_FACTORS, *(field.name for field in fields(load))])
     if replicates == 0:
@@ -170,5 +172,5 @@ def _trial(load, link, background_share, alongside):
 
 
 def _plain(value):
-    """Convert a whole float to int, the type that settings use."""
+    """Convert a whole float to int, the type of such settings; return other values as they are."""
     return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,10 +1,10 @@
 """
 Fit log throughput on the logarithms of delay, jitter, loss, rate and other factors.
 
-A coefficient is an elasticity: the per cent change of throughput per per cent change of the factor. A factor without a
-logarithm (acks; jitter or loss with a level of 0) is a contrast: throughput at its high level over throughput at its
-low level. With interactions, elasticities and contrasts vary over the factor space. The thesis "latency matters more
-than bandwidth" holds in the part of this space where halving the delay gains more than doubling the rate.
+A coefficient is an elasticity: if a factor changes by 1 %, throughput changes by that many per cent. For a factor
+without a logarithm (acks; jitter or loss with a level of 0) it is a contrast: log throughput at the high level minus
+that at the low level. With interactions, elasticities and contrasts depend on the levels of the other factors. The
+thesis "latency matters more than bandwidth" holds where halving the delay gains more than doubling the rate.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def alias_table(runs: pd.DataFrame, factors: Sequence[str]) -> pd.DataFrame:
     """
     List the effects with which each main effect and two-factor interaction is confounded, one row per effect.
 
-    `aliased_with` lists fully confounded effects, with a minus for opposite sign, and `mixed_with` partly correlated
-    effects with the correlation; both may be "". Both are computed from the runs that exist, not from the design.
+    Column `aliased_with` lists the fully confounded effects, with a minus for opposite sign; `mixed_with` lists the
+    partly correlated effects with their correlation. Both are computed from the runs that exist, not from the design.
 
     runs: One row per run.
     factors: Columns of `runs`. Levels are coded by rank, evenly from -1 to 1.
@@ -116,8 +116,8 @@ def fit_factorial(
     factors: Columns of positive numbers, whose logarithm is taken, or of two levels (see `contrasts`).
     interactions: Products of factors to fit, or "all" pairs.
     contrasts: Factors whose two levels are compared, high over low. Columns of text are always contrasts.
-    block: Column of blocks, such as the replicate; each block gets its own mean of the response.
-    delay, rate: The factors that the thesis compares; there is no thesis without both in `factors`.
+    block: Column of blocks, such as the replicate; differences between blocks are removed.
+    delay, rate: The factors that the thesis compares; without both in `factors`, the thesis is not tested.
 
     Raises ParameterError: a column is missing, a factor does not vary or is not positive, there are fewer than two runs
         more than coefficients, or the runs cannot separate the effects.
@@ -168,10 +168,10 @@ def fit_factorial(
 @dataclass(frozen=True)
 class _Combinations:
     """
-    Estimates of linear combinations of the coefficients.
+    Estimates linear combinations of the coefficients, with intervals.
 
-    With few runs the robust variance may be small by chance, so no interval is narrower than the one from the scatter
-    pooled over all runs.
+    An interval is the wider of two: from the robust variance, which may be small by chance with few runs, and from the
+    scatter pooled over all runs.
     """
 
     params: np.ndarray
@@ -184,11 +184,11 @@ class _Combinations:
     cautions: tuple[str, ...]
 
     def unit(self, at: int) -> np.ndarray:
-        """Return the combination that selects coefficient number `at`."""
+        """Return the weights that select coefficient number `at`."""
         return (np.arange(len(self.params)) == at).astype(float)
 
     def estimate(self, combination: np.ndarray, quantity: str, claim: str, change: Callable = float, unit: str = ""):
-        """Estimate a combination; `change` transforms the value and both ends of its interval."""
+        """Estimate the sum of coefficients weighted by `combination`; `change` transforms the value and both ends."""
         freedom = self.robust.freedom(combination)
         value = float(combination @ self.params)
         half = max(
@@ -263,7 +263,7 @@ def _check_design(design: np.ndarray, terms: Sequence[tuple[str, ...]], aliases:
 
 
 def _squares(codes: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Return the squared codes of the factors with three levels or more."""
+    """Return the squares of the coded factors that have three levels or more, to test for curvature."""
     squares = [code**2 for code in codes.values() if len(np.unique(code)) > 2]
     return np.column_stack(squares) if squares else np.empty((len(next(iter(codes.values()))), 0))
 

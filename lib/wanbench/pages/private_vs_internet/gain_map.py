@@ -23,9 +23,9 @@ class GainMap:
     """
     The gain from halving the delay over the gain from doubling the rate, at any points of the factor space.
 
-    Each point uses the larger of the robust and the pooled standard error (from `covariances`). With few runs the
-    robust error alone is too small at some point, so the intervals would not be simultaneous; the pooled error alone is
-    wrong if scatter varies between runs (simulated: data/validity/trials.csv).
+    Each point uses the larger of two standard errors, robust and pooled (`covariances`). With few runs the robust error
+    alone is too small at some point, so the intervals would not hold simultaneously; the pooled error alone is wrong if
+    scatter varies between runs (simulated: data/validity/trials.csv).
     """
 
     def __init__(self, factors: Sequence[Factor], terms, delay, rate, params, covariances, freedom, level):
@@ -34,7 +34,7 @@ class GainMap:
         self.critical_value = inf
 
     def grid(self, runs: pd.DataFrame) -> pd.DataFrame:
-        """Return log-spaced points along delay and rate, at each combination of the other factors' levels."""
+        """Return log-spaced points over delay and rate, for each combination of levels of the other factors."""
         axes = {}
         for factor in self.factors:
             values = runs[factor.name]
@@ -45,14 +45,14 @@ class GainMap:
         return pd.DataFrame(list(product(*axes.values())), columns=list(axes))
 
     def make_simultaneous(self, points: pd.DataFrame) -> None:
-        """Set the critical value that makes the intervals at all `points` simultaneous."""
+        """Make the intervals at all `points` hold simultaneously, by setting their critical value."""
         weights = self._weights(points)[2]
         self.critical_value = max(
             critical(weights, covariance, self.freedom, self.level) for covariance in self.covariances
         )
 
     def gains(self, points: pd.DataFrame) -> pd.DataFrame:
-        """Return `points` with the elasticities, the gain with its interval, and the verdict."""
+        """Return `points` with the elasticities of delay and rate, the gain with its interval, and the verdict."""
         along_delay, along_rate, weights = self._weights(points)
         value = weights @ self.params
         variance = np.max(
@@ -66,7 +66,7 @@ class GainMap:
         return points.reset_index(drop=True).assign(**slopes, **gains, verdict=verdict)
 
     def _weights(self, points: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the weights of the coefficients in the elasticities of delay and rate, and in the log2 gain."""
+        """Return, per point, the weights with which coefficients sum to both elasticities and to log2 of the gain."""
         codes = coded(self.factors, points)
         delay, rate = (slopes(name, codes, self.terms, len(self.params)) for name in (self.delay, self.rate))
         return delay, rate, -delay - rate

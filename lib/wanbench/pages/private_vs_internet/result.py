@@ -1,4 +1,4 @@
-"""Hold the result of a factorial experiment, and decide on the thesis."""
+"""Report a factorial experiment, and whether it shows that latency matters more than bandwidth (the thesis)."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ PATH = ("jitter_ms", "loss")
 @dataclass(frozen=True, repr=False)
 class Factorial(Result):
     """
-    The fitted experiment.
+    A fitted factorial experiment, and its verdict on the thesis that latency matters more than bandwidth.
 
     elasticities: By factor: the elasticity of the response, averaged over the levels of all factors.
-    interactions: By tuple of factors: the change in the elasticity of one factor per e-fold of the other, or between
-        the levels of a contrast.
-    doublings: By factor: the response after this factor doubles over the response before, averaged in the same way.
-    effects: By two-level factor: the ratio of the response at its high level to the response at its low level.
+    interactions: By tuple of factors: how the elasticity to one factor changes per e-fold of the other or, if the other
+        is a contrast, between its two levels.
+    doublings: By factor: the ratio by which the response changes if this factor doubles, averaged in the same way.
+    effects: By contrast: the ratio of the response at its high level to the response at its low level.
     thesis: The gain from halving `delay` over the gain from doubling `rate`, averaged in the same way (above 1: delay
         matters more). A gain is the factor by which the response grows.
-    combinations: Per measured combination of levels: the factors, the elasticities of delay and rate, `gain` (from
-        halving the delay over gain from doubling the rate) with `low` and `high`, and `verdict`: "holds", "fails" or
-        "undecided". The intervals are simultaneous over all combinations and all of `grid`.
+    combinations: One row per measured combination of levels: the factors, the elasticities of delay and rate, `gain`
+        (the gain from halving the delay over that from doubling the rate) with `low` and `high`, and `verdict`:
+        "holds", "fails" or "undecided". The intervals are simultaneous over all combinations and all of `grid`.
     grid: The same columns on a grid of delay and rate, at each combination of the other factors' levels.
     aliases: The effects with which each effect is confounded (`fit.alias_table`).
-    lack_of_fit_p: p-value of the test that the model fits, against replicates or, without replicates, against
-        curvature; NaN if there are too few runs for a test.
+    lack_of_fit_p: p-value of the lack of fit, tested against replicates or, without replicates, against curvature; NaN
+        if there are too few runs for a test.
     runs: One row per run: the factors, `response`, `block`, `fitted`, `residual` (of the natural logarithm).
     """
 
@@ -100,7 +100,10 @@ class Factorial(Result):
         if self.thesis is None or not two:
             return super().cautions
         levels = f"two levels of {' and of '.join(map(word, two))} cannot show curvature"
-        return (*super().cautions, f"{levels}: if a limit lies between them, gains are averages")
+        return (
+            *super().cautions,
+            f"{levels}: if the bottleneck changes between them, a gain is an average that may hold at neither level",
+        )
 
     def map(self) -> go.Figure:
         """
@@ -111,7 +114,7 @@ class Factorial(Result):
         return _gain_map(self)
 
     def verdict(self) -> str:
-        """Say for how many combinations of levels the thesis holds and fails; "" without a thesis."""
+        """Say in how many combinations of levels the thesis holds and fails; "" if it was not tested."""
         if self.thesis is None:
             return ""
         counts = self.combinations.verdict.value_counts()
@@ -136,15 +139,15 @@ class Factorial(Result):
         return f"In {holds} of {cases} {gains}, in {fails} less; {undecided} are undecided."
 
     def shares_sentence(self) -> str:
-        """Say for which share of the factor space the thesis holds and fails; "" without a thesis."""
+        """Say in which shares of the factor space the thesis holds and fails; "" if it was not tested."""
         if self.thesis is None:
             return ""
         holds, fails, undecided = (_percent((self.grid.verdict == name).mean()) for name in VERDICTS)
-        gains = f"halving gains more in {holds} and less in {fails}; {undecided} is undecided."
+        gains = f"halving the {word(self.delay)} gains more in {holds} and less in {fails}; {undecided} is undecided."
         return f"Over the space between the levels, {gains}"
 
     def finding(self, name: str, page: str = "") -> Finding:
-        """Make the finding on the thesis; its number is the share of the space where the thesis holds."""
+        """Return the finding on the thesis; its number is the share of the factor space where the thesis holds."""
         sentence = " ".join([self.verdict(), self.shares_sentence()]).strip()
         share: dict = {"estimate": float((self.grid.verdict == "holds").mean()), "low": None, "high": None}
         about: dict = {"sentence": sentence, "unit": "fraction", "n": len(self.runs), "method": METHOD}
@@ -168,8 +171,8 @@ class Factorial(Result):
         figure.update_xaxes(title=f"multiplies {theme.plain(word(self.response))} by (log axis)", **axis, **where)
         level = percent(estimates[0].level)
         right = (
-            f" Right: one point per combination of levels; bars: simultaneous {level} intervals; "
-            "above 1 latency matters more."
+            f" Right: one point per combination of levels; bars: simultaneous {level} intervals; above 1, halving the "
+            "delay gains more than doubling the rate."
             if has_thesis
             else ""
         )
@@ -193,7 +196,7 @@ class Factorial(Result):
 
 
 def _levels(levels) -> str:
-    """Format pairs of factor and level."""
+    """Format (factor, level) pairs as text."""
     return ", ".join(f"{word(name)} {level_label(name, level)}" for name, level in levels)
 
 
@@ -263,8 +266,9 @@ def _gain_map(fit: Factorial) -> go.Figure:
         figure,
         name="thesis-map",
         title=f"Halving the {word(fit.delay)} gains more in {more}, less in {less}, undecided in {open_}",
-        subtitle="Blue, above 1: latency matters more; orange, below 1: bandwidth does. Crosses: undecided at "
-        f"{percent(fit.thesis.level)}, simultaneous over the whole space.{f' At {shown}.' if shown else ''}",
+        subtitle="Blue, above 1: halving the delay gains more; orange, below 1: doubling the rate gains more. "
+        f"Crosses: undecided at {percent(fit.thesis.level)}, simultaneous over the whole space."
+        f"{f' At {shown}.' if shown else ''}",
         alt=f"Map of gains over delay and rate. {fit.verdict()} {fit.shares_sentence()}",
         caption=fit.shares_sentence(),
         table=grid,

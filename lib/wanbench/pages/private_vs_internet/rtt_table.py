@@ -1,7 +1,7 @@
 """
-Summarise RTTs per setting as ping does (min, mean, max, mdev), with intervals from repeated ping runs.
+Summarise the RTTs of each setting (path) as ping does (min, mean, max, mdev), with intervals from repeated ping runs.
 
-mdev, as in Linux ping, is the standard deviation over the echoes of one run, with divisor n.
+mdev is, as in Linux ping, the standard deviation over the n echoes of one run, with divisor n.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ PUBLISHED = {
     "internet": {"min": 70.8, "mean": 132.9, "max": 193.2, "mdev": 25.1},
     "private": {"min": 62.1, "mean": 62.5, "max": 68.1, "mdev": 0.7},
 }
-METHOD = "mean over ping runs; interval from Student's t, with the run as the unit"
+METHOD = "mean over ping runs; interval from Student's t, with runs as independent units"
 ASSUMPTION = "Runs are independent and equally long; pings have the same RTTs as the traffic"
 EXTREME = "min and max depend on the number of echoes of a run ({} here): more echoes give more extreme values"
 
 
 @dataclass(frozen=True, repr=False)
 class RttTable(Result):
-    """The mean over ping runs of each statistic, by (setting, "min", "mean", "max" or "mdev")."""
+    """The mean over ping runs of each statistic of RTT in ms; keys are (setting, "min", "mean", "max" or "mdev")."""
 
     numbers: dict[tuple[str, str], Estimate]
 

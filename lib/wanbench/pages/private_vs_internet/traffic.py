@@ -10,7 +10,8 @@ from wanbench.methods.trials.rates import TrialRates, records_per_full_batch
 
 METHOD = "mean of trials; interval from Student's t"
 ASSUMPTION = (
-    "Trials are independent and their means nearly normal; at the full rate as many batches pass per second, all full"
+    "Trials are independent and their means nearly normal; at the full rate the same number of batches pass per "
+    "second, and all are full"
 )
 BITS_PER_MBIT = 1e6
 
@@ -19,15 +20,15 @@ def traffic(rates: TrialRates, setting: str, *, full_rate_bps: float) -> dict[st
     """
     Estimate the payload of Kafka and of the background, and the total with headers, in Mbit/s at the full link rate.
 
-    The background is scaled up with the rate. Kafka is scaled per batch: as many batches per second, each full of
-    uncompressed records at the scaled-up batch.size. Small batches are less full than large ones (4,096 bytes hold 3
-    records of 1,000), so scaling bytes with the rate would give too little.
+    The background is scaled up in proportion to the rate. For Kafka, the number of batches per second is kept, and each
+    batch is assumed to be full of uncompressed records at the scaled-up batch.size: small batches are less full than
+    large ones (4,096 bytes hold 3 records of 1,000), so scaling bytes in proportion would give too little.
 
-    rates: Trials at one or several link rates; each is scaled from its own rate.
+    rates: Trials at one or several link rates; each trial is scaled from its link's rate to the full rate.
     setting: Name or pattern of the setting whose trials are used.
     full_rate_bps: The rate before scaling down.
 
-    Returns the estimates by "background", "kafka-traffic" and "total", as far as measured.
+    Returns the estimates "background", "kafka-traffic" and "total", as far as they were measured.
 
     Raises ParameterError: no trial of the setting has a link rate.
     """

@@ -2,8 +2,8 @@
 Estimate the ratio of the throughputs of two links from interleaved trials (A B B A ...).
 
 Trials are the units, because the seconds of a trial are autocorrelated. Each trial is compared with the adjacent trial
-of the other link, so slow changes affect both. For comparison there are Welch's interval (1947) over trials, which
-ignores pairs, and an interval that treats every second as independent.
+of the other link, so that slow changes affect both. Two other intervals are reported for comparison: Welch's (1947)
+over trials, which ignores the pairs, and one that treats every second as independent.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ FLAT_OUT = (
 OF_TRIALS = "Welch's interval over unpaired trials"
 OF_SECONDS = "Welch's interval over single seconds"
 BY_TRIAL = {
-    "method": "t on the means of trials, with the trial as the unit (Welch 1947)",
+    "method": "t on the means of trials, with trials as independent units (Welch 1947)",
     "assumption": "All trials are independent, and the measured trials include every kind of trial: with one bad trial "
     "in ten, half of all sets of six trials have none",
 }
@@ -56,7 +56,7 @@ SINGLE = "no interval: a link has a single trial, and trials may differ"
 
 def times(ratio: float) -> str:
     """
-    Format a ratio.
+    Format a ratio as text.
 
     >>> times(2.25), times(0.444)
     ('2.25 times', '0.444 times')
@@ -79,7 +79,7 @@ def more_or_less(ratio: float) -> str:
 
 def welch(a, b, level: float) -> tuple[float, float, float]:
     """
-    Return the ends of Welch's interval (1947) of the log ratio of two means, and the standard error (delta method).
+    Return both ends of Welch's interval (1947) of log(mean of b / mean of a), and its standard error (delta method).
 
     All are NaN if either side has fewer than two values.
     """
@@ -95,11 +95,12 @@ class TwoLinks(Result):
     """
     The private link (b) compared with the internet (a).
 
-    ratio: Mean of b's trials over mean of a's: within pairs if there are two pairs or more, else `by_trial`.
-    by_trial: The ratio without pairs; its naive interval treats every counted second as independent.
-    means: The mean of a's and of b's trials, over which `ratio` is taken.
+    ratio: Mean of b's trials over mean of a's, from pairs of trials; equal to `by_trial` with fewer than two pairs.
+    by_trial: The ratio from all trials, without pairs; its naive interval treats every counted second as independent.
+    means: The means of a's and of b's trials whose ratio is `ratio`.
     other_values: Ratios of other values, by column of `TrialRates.rates`.
-    pairs: One row per pair: `block`, `pair`, `a`, `b` (the values of both trials), `order_a`, `order_b`, `ratio`.
+    pairs: One row per pair: `block`, `pair` (its name), `a`, `b` (the values of both trials), `order_a`, `order_b`
+        (their places in the plan), `ratio`.
     trials: The rows of `TrialRates.rates` of both links, with the name of the `link`.
     """
 
@@ -168,13 +169,13 @@ class TwoLinks(Result):
 
 def compare_links(rates: TrialRates) -> TwoLinks:
     """
-    Estimate the ratio of the values over the private link to those over the internet.
+    Estimate the ratio of throughput over the private link to that over the internet, and of other values.
 
-    A pair is the n-th trial of each link in a block of the plan: in A B B A the first two and the last two. If one
-    trial of a pair was not measured, the other is only in `by_trial`. `make validity` counts the coverage of the paired
+    The n-th trials of both links in a block are a pair: in A B B A the first two trials and the last two. If one trial
+    of a pair was not measured, the other counts only in `by_trial`. `make validity` measures the coverage of the paired
     interval (data/validity/trials.csv).
 
-    rates: The result of `trial_rates`. Values of `OTHER_VALUES` that a trial lacks are left out.
+    rates: The result of `trial_rates`. A value of `OTHER_VALUES` that some trial lacks gets no ratio.
 
     Raises ParameterError: a link has no measured trial.
     """
@@ -194,9 +195,10 @@ def compare_links(rates: TrialRates) -> TwoLinks:
 
 def link_trials(rates: TrialRates, value: str) -> pd.DataFrame:
     """
-    Return the trials of both links that have a positive value, with columns `link`, `trial` and `nth`.
+    Return the trials of both links that have a positive number in the column `value`.
 
-    `nth` is the position of a trial among all planned trials of its link in its block.
+    Adds the columns `link`, `trial` (its name) and `nth`, its position among the planned trials of its link in its
+    block.
 
     Raises ParameterError: a link has no such trial.
     """
@@ -220,7 +222,7 @@ def _positions(measured: pd.DataFrame, missing: pd.DataFrame) -> pd.Series:
 
 
 def _partners(trials: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per pair: run_id, block, pair, order_a, order_b, and both trials' row numbers row_a and row_b."""
+    """Return a row per pair: run_id, block, pair, order_a, order_b, and row_a and row_b, its rows in `trials`."""
     places = trials[["run_id", "block", "nth", "order", "link"]].assign(row=np.arange(len(trials)))
     places = places[places.block.notna()].sort_values(["run_id", "block", "nth"])
     sides = [places[places.link == name].drop(columns="link") for name in LINKS]
@@ -230,7 +232,7 @@ def _partners(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def _values_of_pairs(partners: pd.DataFrame, trials: pd.DataFrame, value: str) -> pd.DataFrame:
-    """Return the rows of `TwoLinks.pairs`: both values of each pair, and their ratio."""
+    """Return the table `TwoLinks.pairs` for the column `value`: both values of each pair, and their ratio."""
     pairs = partners[["run_id", "block", "pair"]]
     a, b = (trials[value].iloc[partners[row]].reset_index(drop=True) for row in ("row_a", "row_b"))
     return pairs.assign(a=a, b=b, order_a=partners.order_a, order_b=partners.order_b, ratio=b / a)
@@ -257,7 +259,7 @@ def _notes(trials: pd.DataFrame, pairs: pd.DataFrame, rates: TrialRates) -> tupl
 
 
 def _seconds(trials: pd.DataFrame, rates: TrialRates, value: str) -> pd.DataFrame:
-    """Return a row per counted second, scaled to the value of its trial; a row per trial if there are no seconds."""
+    """Return a row per counted second, scaled to the mean `value` of its trial; a row per trial if a trial has none."""
     counted = PER_SECOND.get(value)
     key = ["run_id", "test_id"]
     own = rates.seconds.merge(trials[[*key, "link", "trial", value]], on=key) if counted else pd.DataFrame()
@@ -275,7 +277,7 @@ def _sides(rows: pd.DataFrame, value: str) -> tuple[np.ndarray, np.ndarray]:
 def _compare(
     partners: pd.DataFrame, trials: pd.DataFrame, rates: TrialRates, value: str
 ) -> tuple[pd.DataFrame, Estimate | None, Estimate]:
-    """Return the pairs, the ratio within pairs (None for fewer than two), and the ratio over all trials."""
+    """Return the pairs, the ratio from pairs (None for fewer than two), and the ratio from all trials."""
     label = MEASURED[value][0]
     names: dict = {"quantity": f"ratio of means, {label}", "unit": "times", "level": LEVEL}
     names["claim"] = f"The mean {label} over “{LINKS[1]}” is {{}} that over “{LINKS[0]}”"
@@ -310,13 +312,13 @@ def paired_ratio(a, b, *, level: float = LEVEL, **about) -> Estimate:
 
 
 def _interval(method: str, low: float, high: float, _) -> Interval:
-    """Return the interval of a ratio from that of its logarithm; the interval of few trials may be infinite."""
+    """Convert the interval of a logarithm to that of the ratio; with few trials it may be infinite."""
     with np.errstate(over="ignore"):
         return Interval(method, float(np.exp(low)), float(np.exp(high)))
 
 
 def _ratio(sides, log_ends: tuple[float, float, float], **about) -> Estimate:
-    """Make the estimate of a ratio from both ends and the standard error of its logarithm."""
+    """Return the Estimate of the ratio of the sides' means; `log_ends` has both ends and the error of its logarithm."""
     value, ends = float(sides[1].mean() / sides[0].mean()), _interval("", *log_ends)
     return Estimate(estimate=value, low=ends.low, high=ends.high, standard_error=log_ends[2] * value, **about)
 
@@ -326,7 +328,7 @@ def _cautioned(estimate: Estimate, notes: tuple[str, ...]) -> Estimate:
 
 
 def _methods(result: TwoLinks) -> list[tuple]:
-    """Return the name, ratio, low and high of each method."""
+    """Return (name, ratio, low, high) of each method by which the ratio was estimated."""
     single = result.by_trial
     paired = result.ratio if len(result.pairs) > 1 else None
     named = {"in pairs": paired, "trials, unpaired": single}

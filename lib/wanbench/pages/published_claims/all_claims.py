@@ -62,8 +62,7 @@ class AllClaims(RowsResult):
     def cautions(self) -> tuple[str, ...]:
         """Say that measured verdicts apply to emulated links, not to the authors' systems."""
         return (
-            "What was measured again ran on emulated links and two processors. A verdict applies to the claim "
-            "under those "
+            "All re-runs used emulated links and two processors. A verdict applies to the claim under those "
             "conditions, not to the authors' systems",
         )
 
@@ -147,7 +146,9 @@ def all_claims(sources: Collection[str] = (), folder: Path | str | None = None) 
         missing = [name for name in audit.claims if (source, name) not in known]
         if missing:
             rows = audit.only(*missing).ledger_rows()
-            tested.append(rows.assign(Working="The page that tests it has not been made; run 'wanbench report'."))
+            tested.append(
+                rows.assign(Working="The page that tests this claim has not been made; run 'wanbench report'.")
+            )
     rows = pd.concat(tested, ignore_index=True)[COLUMNS]
     rows = rows[rows.source.isin(articles)]
     order = {source: place for place, source in enumerate(articles)}

@@ -1,4 +1,4 @@
-"""Analyse the loss of one region of a three-region Kafka cluster: lost records, outages and recovery."""
+"""Analyse how a Kafka cluster across three regions survives the loss of one: lost records, outages and recovery."""
 
 from .article import article
 from .comparison import compare_settings

@@ -1,4 +1,4 @@
-"""Estimate the quantities in source 001's claims about the loss of a region, from episodes with the same fault."""
+"""Estimate the quantities that test source 001's claims about the loss of a region, from episodes with its fault."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -16,10 +16,10 @@ def article(
     episodes: Episodes, setting: str, lost: Losses, recovered: Recovery, healed: Healing
 ) -> dict[str, Estimate]:
     """
-    Return an estimate for each claim about the loss of a region, under the names that `claims.geo_kafka` takes.
+    Return an estimate for each claim about the loss of a region, by the names of `claims.geo_kafka`'s arguments.
 
-    `setting` names the setting with the source's fault. Apart from times, every estimate is a share of the setting's
-    episodes, because the records, brokers and clients of an episode share a fault and so are not independent.
+    `setting` is the setting with the source's fault. Except the outage ("rto", in s), every estimate is a share of the
+    setting's episodes, because records, brokers and clients of one episode share a fault and so are not independent.
     """
     own = episodes.of(setting).with_fault().items
     rows = healed.rows[healed.rows.setting == setting]
@@ -48,8 +48,8 @@ def _back(healed: Healing, setting: str) -> dict[str, Estimate]:
     """
     Return the shares of episodes with all replicas in sync again, with all leaders back, and with both.
 
-    The controller moves leaders back only at intervals. If an episode ended before that, the last two shares are
-    unknown, unless another episode shows that leaders did not come back.
+    The controller moves leaders back only at intervals. If an episode ended earlier, the last two shares are unknown,
+    unless leaders did not come back in another, longer episode.
     """
     own = healed.rows.setting == setting
     rows, undecided = healed.rows[own], healed.undecided()[own]
@@ -73,20 +73,20 @@ def _back(healed: Healing, setting: str) -> dict[str, Estimate]:
 
 
 def _balanced(episode: Episode) -> bool:
-    """Tell whether every broker led the same number of partitions before the fault."""
+    """Return whether every broker led the same number of partitions before the fault."""
     led = episode.leaders_before.value_counts()
     brokers = {each for text in episode.samples.isr.dropna() for each in str(text).split(",")}
     return len(led) == len(brokers) and led.nunique() == 1
 
 
 def _in_sync(episode: Episode) -> bool:
-    """Tell whether every partition was fully in sync before the fault."""
+    """Return whether all replicas of every partition were in sync before the fault."""
     rows = episode.samples[episode.samples.at_s <= episode.fault_at_s].groupby("partition").n_isr.last()
     return len(rows) > 0 and bool((rows >= int(episode.about.replication)).all())
 
 
 def _taken_over(episode: Episode) -> bool:
-    """Tell whether consumers of other regions held all partitions at the end of the fault."""
+    """Return whether all partitions were assigned to consumers of other regions at the end of the fault."""
     rows = episode.members
     rows = rows[(rows.at_s > episode.fault_at_s) & (rows.at_s < episode.heal_at_s)]
     last = rows[(rows.at_s == rows.at_s.max()) & ~rows.client_region.isin(episode.affected)]
@@ -101,13 +101,13 @@ def _remaining(episode: Episode) -> set[int]:
 
 
 def _had_errors(episode: Episode) -> bool:
-    """Tell whether a remaining producer reported an error after the fault began."""
+    """Return whether a producer outside the affected regions reported an error after the fault began."""
     rows = episode.tables["fault_errors"]
     rows = rows[(rows.role == "producer") & (rows.at_s >= episode.fault_at_s)]
     return bool(_remaining(episode) & set(rows.client))
 
 
 def _gave_up(episode: Episode) -> bool:
-    """Tell whether a remaining producer gave up a record."""
+    """Return whether a producer outside the affected regions gave up a record."""
     rows = episode.tables["fault_records"]
     return bool(_remaining(episode) & set(rows.producer[rows.error.notna() & rows.acknowledged_at_s.isna()]))

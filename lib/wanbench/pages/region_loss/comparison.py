@@ -1,4 +1,4 @@
-"""Compare settings by what a fault costs: time without writes (RTO) and lost records (RPO)."""
+"""Compare settings by the consequences of a fault: time without writes (RTO) and lost records (RPO)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .recovery import Recovery, open_ends, recovery
 
 COLUMNS = ["fault", "acks", "min_insync", "unclean", "group_protocol", "session_timeout_ms"]
 COLUMNS += ["broker_settings", "client_settings"]
-"""Columns of table `faults` in which settings may differ."""
+"""Columns of the table `faults` in which settings may differ."""
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
 
 
@@ -31,7 +31,7 @@ class Comparison(Result):
     """
     Losses and outages of every setting with a fault.
 
-    `abouts` has one row per setting: the name and, as text, the COLUMNS in which settings differ.
+    `abouts` has one row per setting: its name and, as text, those of the columns `COLUMNS` in which settings differ.
     """
 
     lost: Losses
@@ -66,9 +66,9 @@ class Comparison(Result):
         for name in named:
             outage, worst = self._outages(name)
             parts.append(
-                f"“{name}” lost {self.lost.counted(name, ' acknowledged records')}. Outside the affected "
-                f"region all writes stopped for a median of {outage}. The partition blocked longest took no writes for "
-                f"a median of {worst}. The longest outage of a partition was {self._longest([name])}."
+                f"“{name}” lost {self.lost.counted(name, ' acknowledged records')}. Outside the affected region all "
+                f"writes stopped for a median of {outage}. The partition that was blocked longest accepted no writes "
+                f"for a median of {worst}. The longest outage of a partition was {self._longest([name])}."
             )
         names = [name for name in self.settings if name not in named]
         others = [self.recovered.of(name, "writes") for name in names]
@@ -76,18 +76,18 @@ class Comparison(Result):
             low, high = (end(others, key=lambda each: each.estimate) for end in (min, max))
             limit = "at least " if any(each.at_least for each in others) else ""
             parts.append(
-                f"{len(others)} other settings lost no record. With these, the median time without any "
-                f"write was {low.estimate:.1f} to {limit}{high.estimate:.1f} s, by setting, "
-                f"and the longest outage of a partition was {self._longest(names)}."
+                f"{len(others)} other settings lost no record. With these settings, the median time without any write "
+                f"was {low.estimate:.1f} to {limit}{high.estimate:.1f} s, by setting, and the longest outage of a "
+                f"partition was {self._longest(names)}."
             )
         return " ".join(parts)
 
     def _outages(self, name: str) -> list[str]:
-        """Return, as text, the outage of all writes and the outage of the partition blocked longest."""
+        """Return two medians as text: the outage of all writes, and that of the partition blocked longest."""
         return [self.recovered.of(name, each).formatted_with_interval for each in ("writes", "writes_partition")]
 
     def _longest(self, names: list[str]) -> str:
-        """Return the longest outage of one partition, and how many episodes had an outage that lasted until healing."""
+        """Say how long the longest outage of a partition was, and in how many episodes one lasted until healing."""
         rows, streams = self.recovered.rows, self.recovered.streams
         rows = rows[rows.setting.isin(names) & rows.writes_partition.notna()]
         own = streams[streams.setting.isin(names) & (streams.quantity == "writes_partition")]
@@ -153,9 +153,8 @@ class Comparison(Result):
             name="time-against-records",
             title=f"{len(self.losing)} of {count(len(self.settings), 'setting')} lost acknowledged records",
             subtitle="Small marker: one episode. Large marker: median outage with its interval, and mean loss. "
-            "With fewer "
-            "than six episodes the interval runs from the smallest to the largest value. Dotted: it has no upper end. "
-            "Orange: the setting lost acknowledged records.",
+            "With fewer than six episodes the interval runs from the smallest to the largest value. Dotted: the "
+            "interval has no upper end. Orange: the setting lost acknowledged records.",
             alt=f"Outage against loss per setting. {self}",
             caption=str(self),
             table=self.table(),
@@ -164,10 +163,11 @@ class Comparison(Result):
 
 def values_of(tables: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, list[str]]:
     """
-    Return the outages of a run as `methods.comparison.sides.measured` does, and notes on what they leave out.
+    Return the outages of a run, one row per episode and quantity, and notes on what they leave out.
 
-    A setting is left out of a quantity if one of its episodes has no outage, or one that healing ended. Lost records
-    are told and not compared: without a loss on one side there is no ratio.
+    The rows have the columns of `methods.comparison.sides.measured`. A quantity is left out for a setting if an episode
+    has no outage, or one that only healing ended. Lost records are only reported in the notes: if one side lost none,
+    there is no ratio to compare.
     """
     found, parts, notes = episodes(tables), [], []
     lost, outages = losses(found), recovery(found)
@@ -180,7 +180,9 @@ def values_of(tables: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, list[st
                 values = {"value": own[key], "variance": np.nan, "freedom": np.nan}
                 parts.append(own[["run_id", "block"]].assign(**about, **values))
             elif own[key].notna().any():
-                notes.append(f"“{name}” has an episode without an outage of {what}, or with one that healing ended")
+                notes.append(
+                    f"“{name}” has an episode without an outage of {what}, or one that ended only with healing"
+                )
     return pd.concat(parts or [pd.DataFrame()], ignore_index=True), notes
 
 
@@ -194,7 +196,7 @@ def compare_settings(episodes: Episodes, lost: Losses, recovered: Recovery) -> C
 
 
 def _text(value) -> str:
-    """Return the value of a column as text; a JSON object as "name=value, ..."."""
+    """Format the value of a column: a JSON object as "name=value, ...", a missing value as ""."""
     if pd.isna(value):
         return ""
     if isinstance(value, str) and value.startswith("{"):

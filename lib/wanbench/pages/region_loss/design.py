@@ -1,4 +1,4 @@
-"""Plan fault episodes: several faults, and one setting varied at a time, repeated in random order."""
+"""Plan episodes with faults: several faults, and settings that differ from a baseline, repeated in random order."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -20,11 +20,11 @@ def fault_trials(
     seed: int = 0,
 ) -> list[Trial]:
     """
-    Plan episodes of every fault with the baseline settings, of the first fault with other settings, and of damage.
+    Plan episodes with every fault under the baseline settings, and with the first fault under other settings.
 
     Each repeat is a block that contains every episode once, in random order; episodes with equal broker settings are
-    adjacent, to save restarts. Episodes with planted damage test the checker of records. They have no fault, run once,
-    and come first, which also warms up the brokers.
+    adjacent, to save restarts. Before them come episodes with `damage`: without a fault, but with recorded output that
+    is damaged on purpose, to test `records`. They run once, and also warm up the brokers.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def fault_trials(
         Changes to the baseline; each mapping makes one setting. A key is a field of the experiment, or a setting of
         Kafka after its group, such as "topic_settings.min.insync.replicas". The value "" removes a setting.
     damage : sequence of str
-        Values of the field `damage`, one episode each.
+        Values of the field `damage` of the experiment, one episode each.
 
     Examples
     --------

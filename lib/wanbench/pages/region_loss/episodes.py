@@ -1,7 +1,7 @@
 """
-Read the episodes of a run: each fault with the records, receipts and samples around it.
+Read the episodes of a run. An episode is one fault, with the records, receipts and samples before, during and after it.
 
-An episode is the unit of replication, because its seconds, clients and records share one fault.
+Episodes are the units of replication, because the seconds, clients and records of one episode share its fault.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TABLES += ("cluster_samples", "group_samples")
 OPTIONAL = ("controller_events",)
 SURVIVING, AFFECTED = "surviving", "affected"
 ON_TIME = 0.95
-"""Producers were behind before the fault if a smaller share of records was acknowledged in time."""
+"""Producers were behind before the fault if less than this share of records was acknowledged in time."""
 FAULTS = ("cut", "cut-out", "cut-in", "flap", "slow", "kill", "freeze", "none")
 """Kinds of faults, in the order in which tables and figures show them."""
 
@@ -43,7 +43,7 @@ class Episode:
 
     @property
     def setting(self) -> str:
-        """The name of its setting."""
+        """The name of the episode's setting."""
         return self.about.setting
 
     @property
@@ -69,7 +69,7 @@ class Episode:
 
     @cached_property
     def due(self) -> tuple[float, float]:
-        """The times at which the first and the last record were due."""
+        """The times at which the first and the last record were due, in Unix seconds."""
         times = self.tables["fault_records"].intended_at_s
         return float(times.min()), float(times.max())
 
@@ -87,7 +87,11 @@ class Episode:
 
     @cached_property
     def acknowledgements(self) -> pd.DataFrame:
-        """One row per acknowledgement: at_s, client, partition, region, and side (AFFECTED or SURVIVING)."""
+        """
+        One row per acknowledgement: at_s (Unix seconds), client, partition, region, and side of the client.
+
+        The side is AFFECTED or SURVIVING.
+        """
         rows = self.tables["fault_records"]
         return self._events(rows[rows.acknowledged_at_s.notna()], "producer", "acknowledged_at_s")
 
@@ -98,14 +102,14 @@ class Episode:
 
     @cached_property
     def samples(self) -> pd.DataFrame:
-        """Samples of partitions taken outside the affected regions until cleanup, in order of time."""
+        """Samples of partitions, observed outside the affected regions before cleanup, in order of time."""
         rows = self.tables["cluster_samples"]
         rows = rows[rows.partition.notna() & ~rows.region.isin(self.affected) & (rows.at_s <= self.about.ended_at_s)]
         return rows.sort_values(["at_s", "region", "partition"], kind="stable")
 
     @cached_property
     def members(self) -> pd.DataFrame:
-        """Samples of the consumer group, from the watcher outside the affected regions that has the most samples."""
+        """Samples of the consumer group by one observer: the one outside the affected regions with most samples."""
         rows = self.tables["group_samples"]
         rows = rows[rows.member.notna() & (rows.at_s <= self.about.ended_at_s)]
         outside = rows[~rows.region.isin(self.affected)]
@@ -121,7 +125,7 @@ class Episode:
     @cached_property
     def dark(self) -> frozenset[int]:
         """
-        Brokers that were in sync for a partition before the fault, but for none in the last samples before healing.
+        Brokers in the in-sync set of some partition before the fault, and of none in the last samples before healing.
         """
         rows = self.samples[self.samples.isr.notna()]
         before = rows[rows.at_s <= self.fault_at_s]
@@ -131,7 +135,7 @@ class Episode:
     @cached_property
     def events(self) -> pd.DataFrame:
         """
-        Log entries of nodes between fault and healing, except those of dark nodes, which may have had no effect.
+        Log entries of nodes between fault and healing; decisions of `dark` nodes may have no effect and are left out.
         """
         rows = self.tables.get("controller_events")
         if rows is None or rows.empty:
@@ -147,7 +151,7 @@ class Episode:
 
 @dataclass(frozen=True, repr=False)
 class Episodes(Result):
-    """The completed episodes of a run; `left_out` has the setting of every other attempt, and why it is left out."""
+    """The completed episodes of a run; `left_out` has the `setting` and `reason` of every attempt that is left out."""
 
     items: tuple[Episode, ...]
     left_out: pd.DataFrame
@@ -167,7 +171,7 @@ class Episodes(Result):
         return tuple(sorted(abouts, key=lambda name: _setting_order(abouts[name])))
 
     def of(self, *settings: str) -> Episodes:
-        """Return the episodes of these settings; ParameterError lists the allowed ones."""
+        """Return the episodes of these settings; raises ParameterError if one is unknown."""
         for name in settings:
             check_choice("setting", name, self.settings)
         return replace(self, items=tuple(each for each in self.items if each.setting in settings))
@@ -222,7 +226,8 @@ def episodes(tables: Mapping[str, pd.DataFrame]) -> Episodes:
     """
     Read the completed episodes of a run from the tables `tests`, `faults` and those of TABLES and OPTIONAL.
 
-    ParameterError if a table is missing that is not OPTIONAL; MissingDataError if no episode was completed.
+    Raises ParameterError: a table is missing that is not in OPTIONAL.
+    Raises MissingDataError: no episode was completed.
     """
     faults, tests = (check_table(name, tables) for name in ("faults", "tests"))
     parts = {name: dict(list(check_table(name, tables).groupby(KEY, sort=False))) for name in TABLES}
@@ -245,16 +250,16 @@ def episodes(tables: Mapping[str, pd.DataFrame]) -> Episodes:
 
 
 def _brokers(sets: pd.Series) -> frozenset[int]:
-    """Return all brokers in a column of texts such as "1,3"."""
+    """Return the numbers of all brokers in a column of texts such as "1,3"."""
     return frozenset(int(each) for text in sets.dropna().unique() for each in str(text).split(",") if each)
 
 
 def _setting_order(about: pd.Series) -> tuple:
-    """Return a sort key: plain faults in the order of FAULTS, then other settings, then planted damage."""
+    """Return a sort key for settings: by fault in the order of FAULTS, acks=all first, planted damage last."""
     fault = FAULTS.index(about.fault) if about.fault in FAULTS else len(FAULTS)
     return (is_planted(about), fault, len(str(about.regions).split(",")), about.acks != "all", str(about.setting))
 
 
 def is_planted(about: pd.Series) -> bool:
-    """Tell whether the recorded output of this episode was damaged on purpose."""
+    """Return whether the recorded output of an episode was damaged on purpose; `about` is its row of table faults."""
     return isinstance(about.get("damage"), str) and about.damage != ""

@@ -7,9 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 STEP_S = 0.1
-"""Step between the starts of windows: a tenth of the shortest outage that a page reports, a second."""
+"""
+Seconds between the starts of windows: a tenth of the shortest outage that a page reports, which is a second.
+"""
 WINDOW_S = 1.0
-"""Length of the windows over which a rate is taken: several RTTs, so bursts of acknowledgements average out."""
+"""
+Length in seconds of the windows over which a rate is computed: several RTTs, so bursts of acknowledgements average out.
+"""
 
 
 @dataclass(frozen=True)
@@ -17,9 +21,9 @@ class Outage:
     """
     The longest gap of a stream, from the event before it (`start_s`) to the event after it (`end_s`).
 
-    `length_s` is the time between these events, or until healing if that is sooner, less the usual gap of the schedule.
-    `censored` means that `length_s` is a lower bound: this gap, or another that may have become longer, was still open
-    at healing or at the end of the stream.
+    `length_s` is the time between these events, or from the first one to healing if that comes sooner, minus the usual
+    gap of the schedule. `censored` means that `length_s` is a lower bound: at healing or at the end of the stream, this
+    gap was still open, or another that may have become longer.
     """
 
     start_s: float
@@ -32,10 +36,11 @@ def longest_gap(
     times, begin_s: float, end_s: float, until_s: float, schedule_gap_s: float = 0.0, *, healed_s: float | None = None
 ) -> Outage:
     """
-    Find the longest gap between events that overlaps a fault from `begin_s` to `end_s`.
+    Find the longest gap between events at `times` that overlaps a fault from `begin_s` to `end_s`.
 
-    `schedule_gap_s`, the usual gap of the schedule, is subtracted. A gap that reaches `until_s`, after which no events
-    were due, is censored. A gap that spans `healed_s` ends there, and is censored.
+    `schedule_gap_s`, the usual gap between events, is subtracted from the length. A gap is censored if it lasts until
+    `until_s`, after which no events were due, or if it spans `healed_s`, where its length is cut off. All times are in
+    s since the same moment.
 
     >>> longest_gap([0, 1, 2, 3, 7, 8, 9], 3.5, 6, 9, schedule_gap_s=1)
     Outage(start_s=3.0, end_s=7.0, length_s=3.0, censored=False)
@@ -63,7 +68,7 @@ def longest_gap(
 
 
 def rates(times, from_s: float, to_s: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the starts of windows of `WINDOW_S`, `STEP_S` apart between `from_s` and `to_s`, and their event rates."""
+    """Return events per second in sliding windows of `WINDOW_S`, as (starts of the windows, rates)."""
     times = np.sort(np.asarray(times, dtype=float))
     starts = from_s + STEP_S * np.arange(max(int((to_s - from_s - WINDOW_S) / STEP_S + 1e-9) + 1, 0))
     counts = np.searchsorted(times, starts + WINDOW_S) - np.searchsorted(times, starts)

@@ -1,4 +1,4 @@
-"""Measure how a cluster recovers by itself: replicas in sync, leaders back, consumer group complete."""
+"""Measure how a cluster recovers by itself after a fault: its replicas, its leaders and its consumer group."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ CHECK_S = 300.0
 @dataclass(frozen=True, repr=False)
 class Healing(OverEpisodes):
     """
-    Times at which the state before the fault returned after healing, without intervention.
+    How long the cluster took after each fault to return to its earlier state, without intervention.
 
-    `rows` also has the columns moved (number of partitions whose leader changed), back (how many of these had their
-    earlier leader again at the end) and watched_s (time observed after healing). Every `check_s` the controller moves
-    leaders back.
+    `rows` has one row per episode: the columns of QUANTITIES in s, moved (number of partitions whose leader changed),
+    back (how many of these had their earlier leader again at the end) and watched_s (time observed after healing). The
+    controller moves leaders back every `check_s`.
     """
 
     check_s: float = CHECK_S
@@ -55,7 +55,7 @@ class Healing(OverEpisodes):
         )
 
     def undecided(self) -> pd.Series:
-        """Say which episodes ended before the controller would have moved leaders back."""
+        """Return which episodes ended before the controller would have moved leaders back."""
         return (self.rows.back < self.rows.moved) & ~(self.rows.watched_s >= self.check_s)
 
     def formatted_table(self) -> pd.DataFrame:
@@ -67,7 +67,11 @@ class Healing(OverEpisodes):
 
 
 def healing(episodes: Episodes, *, check_s: float = CHECK_S) -> Healing:
-    """Find when the state before the fault was restored, as seen in samples."""
+    """
+    Find in the samples of each episode when the cluster returned to its earlier state.
+
+    check_s: The brokers' leader.imbalance.check.interval.seconds.
+    """
     rows = [each.key | {"setting": each.setting} | _healed(each) for each in episodes.with_fault()]
     return Healing(pd.DataFrame(rows), check_s=check_number("check_s", check_s, 0))
 
@@ -92,9 +96,9 @@ def _healed(episode: Episode) -> dict:
 
 def _since(times: pd.Series, good: pd.Series) -> float:
     """
-    Return the time of the first row from which on all rows are good; NaN if the last row is not good.
+    Return the time from which on all rows are good; NaN if the last row is not good.
 
-    A single good row is not enough, because a watcher may lag.
+    A single good row is not enough, because an observer may lag.
     """
     if good.empty or not good.iloc[-1]:
         return nan

@@ -1,8 +1,8 @@
 """
 Count acknowledged records that were lost (RPO).
 
-Records of one episode share a fault and are lost together. So upper bounds are for the share of episodes with a loss,
-not for the share of records.
+Records of one episode share a fault and are lost together. So intervals are for the share of episodes with a loss, not
+for the share of lost records.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True, repr=False)
 class Losses(Result):
-    """Counts of lost, damaged, duplicated and reordered records: one row per episode, as `records.account` counts."""
+    """Numbers of lost, damaged, duplicated and reordered records (from `records.account`): one row per episode."""
 
     rows: pd.DataFrame
 
@@ -41,7 +41,11 @@ class Losses(Result):
         return own.drop(columns=["setting", "acks"]).sum(numeric_only=True)
 
     def episodes_with(self, setting: str, kind: str = "gone", what: str = "a loss") -> Estimate:
-        """Estimate the share of a setting's episodes in which the count of column `kind` is above 0."""
+        """
+        Estimate the share of a setting's episodes in which the count in the column `kind` is above 0.
+
+        what: The words for such a count in the estimate's sentence.
+        """
         own = self.rows[(self.rows.setting == setting) & (self.rows.acknowledged > 0)]
         quantity, claim = f"episodes with {what}, {setting}", f"Under “{setting}”, {{}} of the episodes had {what}"
         return share_of(int((own[kind] > 0).sum()), len(own), level=LEVEL, quantity=quantity, claim=claim)
@@ -52,8 +56,9 @@ class Losses(Result):
 
     def counted(self, setting: str, noun: str = "") -> str:
         """
-        Return as text how many records were lost or undelivered, and in how many episodes; for none, add an upper
-        bound.
+        Say how many acknowledged records were lost or undelivered, and in how many episodes.
+
+        If none was, add an upper bound of the share of episodes with a loss. `noun` follows the number of records.
         """
         sums, share = self.sums(setting), self.episodes_with(setting)
         text = f"{int(sums.gone):,} of {int(sums.acknowledged):,}{noun}"
@@ -92,10 +97,10 @@ class Losses(Result):
 
 def losses(episodes: Episodes) -> Losses:
     """
-    Account for every acknowledged record; column `gone` counts records lost from the log or undelivered.
+    Count what became of acknowledged records, in every episode whose output was not damaged on purpose.
 
-    Episodes with planted damage are left out. A record that vanished from the log after its delivery counts as lost,
-    because later readers will not find it.
+    Column `gone` counts the records that are not in the log or were delivered to no consumer. A record that vanished
+    from the log after its delivery counts too, because later readers will not find it.
     """
     check_kind("episodes", episodes, Episodes)
     rows = []

@@ -19,9 +19,10 @@ from .recovery import Recovery
 @dataclass(frozen=True, repr=False)
 class Phases(OverEpisodes):
     """
-    Durations of the phases, by episode.
+    Durations of the phases of each outage: one row per episode.
 
-    `rows` also has the columns resolution_s (largest possible error of a sampled time) and source ("samples" or "log").
+    `rows` has the durations of QUANTITIES in s, resolution_s (largest possible error of a time that was sampled) and
+    source (where the end of detection was seen: "samples" of partitions, or the "log" of a node).
     """
 
     TITLE = "What the outage consists of"
@@ -46,10 +47,10 @@ class Phases(OverEpisodes):
 
 def phases(episodes: Episodes, recovered: Recovery) -> Phases:
     """
-    Split the outage of the partition blocked longest, in every episode in which a leader changed.
+    Split the outage of the partition blocked longest into phases, for every episode in which a leader changed.
 
-    Detection ends when a node of another region first logs that a broker is fenced or out of sync; without such logs,
-    at the first sample with a different leader. MissingDataError if no leader change was seen.
+    Detection ends when a node outside the affected regions first logs that a broker is fenced or out of sync; without
+    such a log entry, at the first sample with a different leader. Raises MissingDataError: no leader changed.
     """
     every = episodes.with_fault()
     split = [(each, _split(each, recovered)) for each in every]
@@ -60,7 +61,7 @@ def phases(episodes: Episodes, recovered: Recovery) -> Phases:
 
 
 def first_changes(episode: Episode) -> pd.Series:
-    """Return when each partition whose leader changed was first seen with another leader, before healing."""
+    """Return, by partition, when a sample between fault and healing first had another leader than before the fault."""
     rows = episode.samples
     rows = rows[(rows.at_s > episode.fault_at_s) & (rows.at_s < episode.heal_at_s) & (rows.leader >= 0)]
     before = rows.partition.map(episode.leaders_before)
@@ -94,6 +95,6 @@ def _split(episode: Episode, recovered: Recovery) -> dict | None:
 
 
 def _before(episode: Episode, at_s: float) -> float:
-    """Return the time since the previous sample, which is the largest possible error of a sampled time."""
+    """Return the time in s from the previous sample to `at_s`: by so much a sampled change may be late."""
     times = episode.samples.at_s
     return float(at_s - times[times < at_s].max())

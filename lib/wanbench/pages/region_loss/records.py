@@ -10,12 +10,13 @@ damaged_in_log         the copy in the log fails its checksum
 damaged_in_delivery    acknowledged, intact in the log, and every receipt of it fails the checksum
 duplicates_in_log      further copies in the log
 duplicates_in_delivery further intact receipts, of the same copy or of another one
-order_in_log           stands behind a record of its producer and partition with a higher sequence number
+order_in_log           follows a record of the same producer and partition that has a higher sequence number
 order_in_delivery      the same, in the order in which one consumer received records
-displaced              in the log, but not at the offset that was acknowledged, which holds another record
+displaced              in the log, but at another offset than acknowledged; there is another record at that offset
 unsent                 in the log or received, but never sent
 
-To test the checker, damage is planted in the consumers' output; it must be reported as the right kind.
+To test this check, some episodes have consumers' output that is damaged on purpose (planted damage): the check must
+report the right kind of fault.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ MORE = {
     "lost_after_delivery": "of those lost: received before they vanished",
     "overwritten": "of those lost: another record has their offset",
 }
-"""Further counts, of records that may also be counted as one of the faults."""
+"""Further counts of records; a record counted here may also be counted under one of the faults."""
 
 
 EXPECTED = {
@@ -63,8 +64,9 @@ EXPECTED = {
 
 def account(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) -> dict[str, int]:
     """
-    Count acknowledged records, records with each kind of fault, and what `MORE` names. The arguments are those of
-    `faulty`.
+    Count acknowledged records, records with each kind of fault, and the further counts in `MORE`.
+
+    The arguments are those of `faulty`.
     """
     rows = faulty(records, receipts, log)
     received, spoilt = _split(receipts)
@@ -76,11 +78,11 @@ def account(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) ->
 
 def faulty(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """
-    Find the rows with each fault, by fault name, with producer and sequence if known.
+    Return the records with each kind of fault, by its name, with producer and sequence number if known.
 
-    `records` has a row per record that was sent (acknowledged_at_s is null if it never was acknowledged), `receipts`
-    one per receipt, each consumer's in order, and `log` one per record read back; producer and sequence are null where
-    damaged.
+    `records` has one row per record that was sent (acknowledged_at_s is null if it never was acknowledged), `receipts`
+    one per receipt, in order for each consumer, and `log` one per record read back. In damaged receipts and copies,
+    producer and sequence may be null.
     """
     check_columns("records", records, [*RECORD, *PLACE, "acknowledged_at_s"])
     check_columns("receipts", receipts, ["consumer", *RECORD, *PLACE, "received_at_s", "damaged"])
@@ -115,7 +117,7 @@ def faulty(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) -> 
 
 
 def _behind(rows: pd.DataFrame, within: list[str]) -> pd.DataFrame:
-    """Return rows whose sequence number is below an earlier one of the same group."""
+    """Return the rows whose sequence number is below an earlier one of the same group (by the columns `within`)."""
     if rows.empty:
         return rows
     sequence = rows.sequence.astype("int64")
@@ -128,7 +130,7 @@ def _split(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _among(rows: pd.DataFrame, others: pd.DataFrame, names: list[str]) -> pd.Series:
-    """Return which rows have a key (columns `names`) that occurs in `others`; a key with a missing value never does."""
+    """Return for each row whether its values in the columns `names` occur together in `others`; no if one is null."""
     keys = pd.MultiIndex.from_frame(rows[names].astype("Float64").fillna(-1).astype("int64"))
     known = pd.MultiIndex.from_frame(others[names].dropna().astype("int64"))
     return pd.Series(keys.isin(known), index=rows.index)
@@ -137,10 +139,12 @@ def _among(rows: pd.DataFrame, others: pd.DataFrame, names: list[str]) -> pd.Ser
 @dataclass(frozen=True, repr=False)
 class Checked(RowsResult):
     """
-    One row per episode with planted damage: `done` (the damage), `reported` (by the checker) and `right`.
+    What the check reports of damage made on purpose: one row per episode with such damage.
 
-    A report is right if it names a single record, with the planted kind of fault and no other kind. If it is known
-    which record was damaged (`known`), the report must name that record.
+    Columns of `rows`: `done` (the damage), `reported` (the faults found), `right` and `known`.
+
+    A report is right if it has a single record, with the kind of fault that the damage causes and no other. If it is
+    on record which one was damaged, the report must name that one; `known` says that it does.
     """
 
     TITLE = "Faults planted to test the checker"
@@ -159,9 +163,10 @@ class Checked(RowsResult):
 
 def check_checker(episodes: Episodes) -> Checked:
     """
-    Compare the planted damage with what the checker reports; MissingDataError if none was planted.
+    Compare the damage made on purpose in some episodes with the faults that `faulty` reports.
 
-    Episodes with planted damage have no other fault, so the checker must report nothing else.
+    These episodes have no other fault, so nothing else must be reported. Raises MissingDataError: there is no such
+    episode.
     """
     rows = []
     for each in episodes:

@@ -20,20 +20,24 @@ from .episodes import AFFECTED, SURVIVING, Episode, Episodes
 from .gaps import longest_gap
 
 WARMUP_S = 1.0
-"""Seconds of traffic to skip at the start, when clients still connect and find leaders."""
+"""Seconds of traffic that are skipped at the start, while clients still connect and find leaders."""
 FEWEST = 5
 """Minimum number of events before the fault: a stream with fewer events has no rate that a fault could interrupt."""
 SHOWN = ("writes", "writes_partition", "reads_partition")
-"""Quantities in the figure and the sentence: the whole service, and the partitions longest without writes and reads."""
+"""
+Quantities in the figure and the sentence: the whole service, and the partitions that were longest without writes and
+without reads.
+"""
 
 
 @dataclass(frozen=True, repr=False)
 class Recovery(OverEpisodes):
     """
-    The longest outage of each quantity, by episode.
+    The longest outage of each quantity of QUANTITIES: one row per episode, in s.
 
-    `streams` has a row per episode and stream: key, quantity (one of QUANTITIES), unit (number of the client or
-    partition), start_s and end_s (since the fault, including the usual gap of the schedule), outage_s, censored.
+    `streams` has the outage of every single stream, one row per episode and client or partition: the columns of the
+    key, quantity (one of QUANTITIES), unit (number of the client or partition), start_s and end_s of the gap (since the
+    fault), outage_s (the gap minus the usual gap of the schedule) and censored (whether outage_s is a lower bound).
     """
 
     streams: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -84,9 +88,8 @@ class Recovery(OverEpisodes):
             name="outages",
             title=theme.headline(stopped, "How long writes and reads stopped"),
             subtitle="Small marker: one episode (triangle: at least this long). Large marker: median, with its "
-            "interval. "
-            "With fewer than six episodes the interval runs from the smallest to the largest value. Dotted: it has no "
-            "upper end.",
+            "interval. With fewer than six episodes the interval runs from the smallest to the largest value. "
+            "Dotted: the interval has no upper end.",
             alt=f"Outages per setting. {self}",
             caption=str(self),
             table=rows,
@@ -97,12 +100,12 @@ def recovery(episodes: Episodes) -> Recovery:
     """
     Measure the outages of every episode with a fault.
 
-    An outage is the longest gap between acknowledgements (or receipts) that overlaps the fault, less the usual gap of
+    An outage is the longest gap between acknowledgements (or receipts) that overlaps the fault, minus the usual gap of
     the stream. Writes are those of the producers outside the affected regions, unless stated otherwise; reads are those
     of all consumers.
 
-    An outage that healing ended is a lower bound, except for producers in the affected regions, which only healing can
-    restore.
+    An outage that ended only with healing is a lower bound. For producers in the affected regions it is exact, because
+    only healing can restore them.
     """
     rows, streams = [], []
     for each in check_kind("episodes", episodes, Episodes).with_fault():
@@ -114,7 +117,7 @@ def recovery(episodes: Episodes) -> Recovery:
 
 
 def _worst(streams: list[dict]) -> dict:
-    """Return the longest outage of each quantity, and whether it is a lower bound."""
+    """Return the longest outage of each quantity in s, and whether it is a lower bound ("<quantity>_censored")."""
     worst = {}
     for row in sorted(streams, key=lambda row: row["end_s"] - row["start_s"]):
         name = row["quantity"]

@@ -27,12 +27,12 @@ DASHES = ("solid", "dash", "dot")
 @dataclass(frozen=True, repr=False)
 class Timeline(Result):
     """
-    Observations around one fault, from one watcher outside the affected regions.
+    Observations before, during and after one fault, by one observer outside the affected regions.
 
     Every table has at_s, the seconds since the fault was ordered. `leaders` has the number of partitions that each
     broker leads, `replicas` the number of partitions with all replicas in sync (`full`), `group` the number of
-    partitions assigned to the consumers of each region, and `rates` the events per second (`per_s`) of each kind
-    ("writes", "reads") and region over the second before.
+    partitions assigned to the consumers of each region, and `rates` the events per second (`per_s`, over the preceding
+    second) of each kind ("writes", "reads") and region.
     """
 
     episode: Episode
@@ -95,8 +95,8 @@ class Timeline(Result):
             name=f"timeline-{stem(self.episode.setting)}",
             title=f"“{self.episode.setting}” over time",
             subtitle="Shaded: from the order to begin the fault to the order to heal it. Thick: the affected region. "
-            "Each rate is that of the preceding second. Leaders, replicas and the consumer group are observed from one "
-            "other region.",
+            "Each rate is that of the preceding second. A client in one other region observes leaders, replicas and "
+            "the consumer group.",
             alt=f"Five timelines around a fault. {self}",
             caption=str(self),
             table=self.table(),
@@ -112,7 +112,7 @@ def _line(figure, row, x, y, name, line, **more):
 
 def stem(text: str) -> str:
     """
-    Turn a string into a part of a file name.
+    Convert a text to a part of a file name: lower case, with hyphens.
 
     >>> stem("cut at aws:us-east-1")
     'cut-at-aws-us-east-1'
@@ -143,5 +143,5 @@ def timeline(episodes: Episodes, setting: str) -> Timeline:
 
 
 def _filled(numbers: pd.Series, name: str) -> pd.DataFrame:
-    """Return one row per time and broker or region (`name`); missing numbers of partitions become 0."""
+    """Return a row for every time and every broker or region (`name`); numbers of partitions that are missing are 0."""
     return numbers.unstack(fill_value=0).stack().reset_index().set_axis(["at_s", name, "partitions"], axis=1)

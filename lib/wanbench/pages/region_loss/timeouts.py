@@ -1,26 +1,26 @@
 """
-Compute bounds of the outage that timeouts and round trips imply if a region is lost; compare with measured outages.
+Compute from timeouts and round trips how long an outage must last if a region is lost; compare with measured outages.
 
-The settings, by their names in Kafka. Brokers: S broker.session.timeout.ms, H broker.heartbeat.interval.ms, L
-replica.lag.time.max.ms, Q controller.quorum.fetch.timeout.ms, E controller.quorum.election.timeout.ms, B
-controller.quorum.election.backoff.max.ms. Clients (librdkafka): T the lesser of socket.timeout.ms and
+The symbols, with the names of settings in Kafka. Brokers: S broker.session.timeout.ms, H broker.heartbeat.interval.ms,
+L replica.lag.time.max.ms, Q controller.quorum.fetch.timeout.ms, E controller.quorum.election.timeout.ms, B
+controller.quorum.election.backoff.max.ms. Clients (librdkafka): T the smaller of socket.timeout.ms and
 message.timeout.ms, F fetch.wait.max.ms, C session.timeout.ms, K heartbeat.interval.ms, R retry.backoff.max.ms. r is the
 largest RTT.
 
 Detection
     The controller fences a broker when S has passed since its last heartbeat (KIP-631). The last heartbeat was sent up
-    to H + r before the fault, so S ends between S - H - r and S after the fault. The controller checks every S/8, so it
-    may take 9/8 S.
+    to H + r before the fault, so S ends between S - H - r and S after the fault. As the controller checks only every
+    S/8, it may fence the broker as late as 9/8 S after the fault.
 Controller in the region that is lost
-    Voters notice when a fetch has not been answered for Q, of which up to r had passed before the fault. Then they
-    vote, which takes one round trip, or with split votes up to 2 E (drawn from E to 2 E) and B more. The new controller
-    starts every session again.
+    Voters notice the loss when a fetch has not been answered for Q, of which up to r may have passed before the fault.
+    Then they vote, which takes one round trip or, if votes are split, up to 2 E (drawn from E to 2 E) and B more. The
+    new controller starts every broker's session again.
 Acknowledgements with acks=all
     A leader answers once every in-sync replica has the record. A replica in the lost region leaves the in-sync set when
-    its broker is fenced, or when its leader has seen it lag for L, whichever comes first. It may have lagged for
-    replica.fetch.wait.max.ms and r before the fault, the leader checks every L/2, and a controller must agree. Until
-    then no partition with a replica in the lost region can be written, wherever its leader is. If every partition has a
-    replica in every region, none can be written. With acks=1, leaders elsewhere answer at once.
+    its broker is fenced, or when it has lagged for L, whichever comes first. It may have lagged for
+    replica.fetch.wait.max.ms and r before the fault, the leader checks every L/2, and the controller must confirm the
+    change. Until then no partition with a replica in the lost region can be written, wherever its leader is; if every
+    partition has a replica in every region, none can. With acks=1, leaders elsewhere answer at once.
 Election
     The controller commits the new leaders to a majority, and brokers fetch them: one to three round trips.
 Partitions led in the lost region
@@ -30,10 +30,10 @@ Partitions led in the lost region
     Records not in flight may go to the new leader sooner. Upper bound: the later of election and T + 1 s,
     then 1.2 R and three round trips.
 Reads
-    A partition that is not written is not read. The coordinator drops a silent member when C has passed since its last
-    heartbeat, which is C - K to C after the fault. Classic members learn of it with their next heartbeat, up to K
-    later, and join and sync in two round trips. If the coordinator was lost too, its successor starts C again. A
-    fetch from the lost leader is given up after T + F + 1 s. Consumers can read nothing before producers can write.
+    A partition that cannot be written has nothing to read. The coordinator removes a silent member from the group when
+    C has passed since its last heartbeat, which is C - K to C after the fault. Members with the classic protocol learn
+    of it with their next heartbeat, up to K later, and rejoin in two round trips. If the coordinator was lost too, its
+    successor starts C again. A fetch from the lost leader is given up after T + F + 1 s.
 """
 
 from __future__ import annotations
@@ -84,17 +84,19 @@ QUANTITIES = {
 Maps each quantity for which `implied` has bounds to its title, and to the quantity of `Recovery` that measures it.
 """
 PLACES = {True: "in the affected region", False: "elsewhere", None: "not known"}
-"""Where the active controller was. If this is not known, the bounds cover both places."""
+"""Where the active controller was. If this is unknown, the bounds cover both cases."""
 
 
 def implied(
     settings: Mapping[str, object], rtt_ms: float, *, acks="all", controller_lost=False, group_protocol="classic"
 ) -> dict[str, tuple[float, float]]:
     """
-    Compute lower and upper bounds, in seconds, of the outage when a whole region is lost at once.
+    Compute lower and upper bounds, in seconds, of the outage after a whole region is lost at once.
 
-    `settings` maps names of Kafka's broker and client settings to milliseconds; `DEFAULTS_MS` has the missing ones.
-    `rtt_ms` is the longest RTT between regions.
+    Returns (low, high) of the time to detect the loss ("detection"), and of the outages of all writes ("writes"), of
+    writes to the worst partition ("partition") and of reads of the worst partition ("reads"). `settings` maps names of
+    Kafka's broker and client settings to milliseconds; the others are as in `DEFAULTS_MS`. `rtt_ms` is the longest RTT
+    between regions, and `controller_lost` says whether the active controller is in the lost region.
 
     >>> ends = implied({"broker.session.timeout.ms": 3000, "broker.heartbeat.interval.ms": 500}, 70)
     >>> [round(end, 2) for end in ends["detection"]]
@@ -141,8 +143,8 @@ class Planned(RowsResult):
     Bounds of outages and measured outages: one row per setting, place of the active controller, and quantity.
 
     Columns: low_s and high_s (the bounds); n (measured outages, one per episode), min_s and max_s (the shortest and the
-    longest); inside and longer (how many lie within the bounds, and above); healed (how many outages healing ended,
-    which cannot be compared).
+    longest); inside and longer (how many lie within the bounds, and above); healed (how many further outages ended only
+    with healing and so cannot be compared).
     """
 
     TITLE = "Outages that settings imply, and measured outages"
@@ -150,7 +152,10 @@ class Planned(RowsResult):
     @property
     def sentence(self) -> str:
         n, inside, longer, healed = (int(self.rows[name].sum()) for name in ("n", "inside", "longer", "healed"))
-        left_out = f" {count(healed, 'more outage')} ended only with healing and cannot be compared." if healed else ""
+        uncompared = (
+            f" {count(healed, 'more outage')} ended only with healing and cannot be compared with these bounds."
+        )
+        left_out = uncompared if healed else ""
         return (
             f"Of {count(n, 'measured outage')}, {inside} lie within the bounds that timeouts and round trips "
             f"imply, and {longer} lasted longer.{left_out}"
@@ -173,9 +178,11 @@ def planned(
     episodes: Episodes, recovered: Recovery, *, rtt_ms: float, cluster_settings: Mapping[str, object] | None = None
 ) -> Planned:
     """
-    Compare measured outages with their bounds, for faults that remove one whole region ("cut", "kill", "freeze").
+    Compare measured outages with the bounds of `implied`, for faults that remove one whole region ("cut", "kill" or
+    "freeze").
 
-    `cluster_settings` are settings of the brokers that the episodes do not record.
+    `rtt_ms` is the longest RTT between regions; `cluster_settings` are settings of the brokers that the episodes do not
+    record. Raises ParameterError: no episode has such a fault.
     """
     rows, measured = [], recovered.rows.set_index(KEY)
     for name, own in episodes.with_fault().by_setting().items():
@@ -205,10 +212,10 @@ def planned(
 
 def controller_lost(episode: Episode) -> bool | None:
     """
-    Tell whether the active controller was in the affected region; None if this is not known.
+    Return whether the active controller was in the affected region; None if this is not known.
 
-    The controller was there if the fault targeted it, or if a node of another region became controller during the
-    fault. It was not there if such a node fenced brokers without becoming controller.
+    It was there if the fault targeted the controller, or if a node outside that region became controller during the
+    fault. It was elsewhere if a node outside fenced brokers and no other controller was elected.
     """
     events = episode.events
     if episode.about["at"] == "controller" or ((events.kind == "elected") & events.partition.isna()).any():

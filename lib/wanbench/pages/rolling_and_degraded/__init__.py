@@ -1,4 +1,4 @@
-"""Analyse latency under rolling restarts, slow brokers with and without demotion, and unbalanced leadership."""
+"""Analyse latency while brokers restart in turn, while a broker is slow, and while one broker leads all partitions."""
 
 from . import claims
 from .claims import differ_in_clients, evidence

@@ -1,7 +1,8 @@
 """
 Test the second half of source 003: latency under rolling upgrades and a degraded broker, and the effect of demotion.
 
-The source's figures have no numbers, so its own numbers decide few claims. A re-run tests claims about Apache Kafka.
+The source's figures have no numbers, so arithmetic decides few claims. Measured quantities test claims about Apache
+Kafka.
 """
 
 from collections.abc import Mapping
@@ -25,7 +26,7 @@ PAGE = "09-rolling-and-degraded"
 MINUTES = 10.0
 """Minutes below which the claim "within minutes" holds."""
 AS_BEFORE = 1.5
-"""A smaller ratio of latencies counts as no change: on a chart with a linear axis it would hardly show."""
+"""A ratio of latencies below this counts as no change: it would hardly be visible on a chart with a linear axis."""
 PER_HOUR = 60
 RULES = (
     Rule("link_disturbed", "disturbances", over(1)),  # p99 with jitter or loss over that without
@@ -45,7 +46,7 @@ SHOWN = {
     "demotion_restored": ("restores",),
     "demotion_min": ("within-minutes",),  # an episode here lasts seconds, so it cannot take minutes
 }
-"""Quantities shown next to claims that they cannot decide, because they are not comparable."""
+"""Measured quantities that are shown next to a claim but cannot decide it, because the two are not comparable."""
 
 
 def evidence(
@@ -58,12 +59,13 @@ def evidence(
     other_clients: tuple[str, str] | None = None,
 ) -> dict[str, Estimate]:
     """
-    Return every measured estimate that a claim refers to, by the names of `RULES` and `SHOWN`.
+    Return every measured quantity that tests a claim, by its name in `RULES` or `SHOWN`.
 
     Parameters
     ----------
     roll, kind : str, optional
-        Names of the roll and of the kind of slowness that stand for the source's upgrade and degraded disk.
+        Names of the roll (a restart of every broker in turn) that represents the source's upgrade, and of the kind of
+        slowness that represents its degraded disk.
     other_clients : pair of str, optional
         Names of two rolls that differ only in the settings of their clients.
     """
@@ -83,8 +85,7 @@ def evidence(
 
 def differ_in_clients(rolls: Mapping[str, Mapping]) -> tuple[str, str] | None:
     """
-    Return the names of two rolls that differ only in client settings, the roll with Kafka's defaults last; None if no
-    two do.
+    Return the names of two rolls that differ only in client settings, or None; the second has Kafka's defaults.
 
     >>> kill = {"kind": "kill"}
     >>> differ_in_clients({"kill": kill, "new": kill | {"load": {"consumer_settings": {"fetch.min.bytes": 9}}}})
@@ -100,7 +101,7 @@ def differ_in_clients(rolls: Mapping[str, Mapping]) -> tuple[str, str] | None:
 
 
 def _of_clients(rows: pd.DataFrame, pair: tuple[str, str]) -> Estimate | None:
-    """Estimate the ratio of p99 while a broker restarts in the first roll to that in the second, within a block."""
+    """Estimate the ratio of p99 during restarts of a broker in the first roll to that in the second, within blocks."""
     wide = rows.pivot_table(index=["block", "node_id"], columns="setting", values="p99_ms").reindex(columns=pair)
     return _ratio((wide[pair[0]] / wide[pair[1]]).dropna(), f"p99 of “{pair[0]}” divided by that of “{pair[1]}”")
 
@@ -147,9 +148,9 @@ def _of_slowness(rows: pd.DataFrame) -> dict[str, Estimate | None]:
 
 def _of_trials(rows: pd.DataFrame, above: str, below: str, what: str) -> Estimate | None:
     """
-    Estimate the ratio of two columns, with trials as units.
+    Estimate the ratio of column `above` to column `below`, with trials as units.
 
-    Episodes of one trial are averaged first, because they share an undisturbed p99 and its error.
+    The episodes of one trial are averaged first, because they share an undisturbed p99 and its error.
     """
     logs = np.log((rows[above] / rows[below]).astype(float)).groupby(rows.block)
     means = logs.apply(lambda own: float(np.exp(own.to_numpy().mean())))
@@ -157,7 +158,7 @@ def _of_trials(rows: pd.DataFrame, above: str, below: str, what: str) -> Estimat
 
 
 def _ratio(values: pd.Series, quantity: str, unit: str = "episode", claim: str = "") -> Estimate | None:
-    """Estimate the geometric mean of ratios of episodes or trials; None if a ratio is missing, zero or infinite."""
+    """Estimate the geometric mean of `values`, ratios of episodes or trials; None if one is missing, 0 or infinite."""
     ratios = values.to_numpy(dtype=float)
     if not len(ratios) or not np.isfinite(ratios).all() or (ratios <= 0).any():
         return None
@@ -166,7 +167,7 @@ def _ratio(values: pd.Series, quantity: str, unit: str = "episode", claim: str =
     about: dict = {"quantity": quantity, "claim": claim or f"{quantity[0].upper()}{quantity[1:]} is {{}}"}
     about |= {
         "basis": count(len(logs), unit),
-        "method": f"Student's t on the logarithms of the ratios, with the {unit} as the unit",
+        "method": f"Student's t on the logarithms of the ratios, with {unit}s as independent units",
     }
     about["assumption"] = f"{unit.capitalize()}s are independent and identically distributed"
     about["warnings"] = () if isfinite(half) else (f"no interval, because there is a single {unit}",)
@@ -181,10 +182,10 @@ def _share(hits: pd.Series, quantity: str) -> Estimate | None:
 
 def rolling_and_degraded(**measured: Estimate | Result | None) -> Audit:
     """
-    Test every claim of the second half of source 003, on the source's own numbers and on a re-run.
+    Test every claim of the second half of source 003, by arithmetic on its numbers and by measured quantities.
 
-    `measured` has quantities of `RULES` and `SHOWN`, as `evidence` returns them. The unit of replication is an episode,
-    such as one broker's restart; for ratios to a trial's undisturbed p99, it is the trial.
+    `measured` has the quantities that `evidence` returns. Their unit of replication is an episode, such as one broker's
+    restart; for ratios to a trial's undisturbed p99, it is the trial.
 
     >>> rows = rolling_and_degraded().table().set_index("claim")
     >>> rows.own[["fifth", "within-minutes", "roll-every", "figure-13"]].tolist()
@@ -200,22 +201,24 @@ def rolling_and_degraded(**measured: Estimate | Result | None) -> Audit:
 
 
 def _own_numbers(audit: Audit, per_topic: float, steady: dict[str, float]) -> None:
-    audit.compare("fifth", 4 + 1, "Own numbers: the numbers of brokers start at 0.")
+    audit.compare("fifth", 4 + 1, "The source's numbers: the numbers of brokers start at 0.")
     start, end = audit.number("onset"), audit.number("mitigated")
     demoted = PER_HOUR + audit.number("restored") - end
-    audit.note("restored", f"It is {number(demoted)} minutes after the demotion.")
-    bound = f"Holds if it took less than {number(MINUTES)} minutes."
+    audit.note("restored", f"Leadership was restored {number(demoted)} minutes after the demotion.")
+    bound = f"Holds if mitigation took less than {number(MINUTES)} minutes."
     audit.judge(
-        "within-minutes", 0 < end - start < MINUTES, f"{bound} Own numbers: about {number(end - start)} minutes."
+        "within-minutes",
+        0 < end - start < MINUTES,
+        f"{bound} The source's numbers: about {number(end - start)} minutes.",
     )
     for claim, value in (("roll-version", steady["version"]), ("roll-partitions", steady["cku2-partitions"])):
-        audit.compare(claim, value, "Own numbers: as in the steady-state benchmark.")
+        audit.compare(claim, value, "The source's numbers: as in the steady-state benchmark.")
     partitions, topics = audit.number("roll-partitions"), audit.number("roll-topics")
     shape = (
         f"{number(partitions / topics)} partitions per topic, against {number(per_topic)} in "
         f"{number(steady['t1-2cku-topics'])} topics of the steady-state benchmark"
     )
-    audit.note("roll-topics", f"Own numbers: {shape}.")
+    audit.note("roll-topics", f"The source's numbers: {shape}.")
     producers = f"{shape}; with one producer per topic that is {number(topics)} producers"
-    other = "the workload was another one, and its throughput, number of brokers and warm-up are not given."
-    audit.judge("roll-same", None, f"Own numbers: {producers}. So {other}")
+    other = "the workload differed, and the source does not state its throughput, number of brokers and warm-up."
+    audit.judge("roll-same", None, f"The source's numbers: {producers}. So {other}")

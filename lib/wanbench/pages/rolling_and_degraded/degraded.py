@@ -19,9 +19,9 @@ from .trials import LEVEL, DisturbedTrial, DisturbedTrials, back_after_s, rows_o
 KINDS = ("slow", "link")
 PHASES = {"early": "first half", "late": "second half", "return": "just after the slowness", "after": "later"}
 PRICE = ("early", "return")
-"""The phases in which demotion may cost latency, because it moves leaders."""
+"""The phases in which demotion may increase latency, because it moves leaders."""
 SETTLE_S = 1.0
-"""Duration of the phase "return" after a broker has recovered and, if it was demoted, leads again."""
+"""Seconds that the phase "return" lasts after a broker has recovered and, if it was demoted, leads again."""
 MIN_DEMOTED = 0.5
 """A comparison tests demotion only if brokers were demoted for at least this share of the time compared."""
 METHOD = "Student's t on the logarithms of the ratios of paired episodes"
@@ -30,7 +30,7 @@ METHOD = "Student's t on the logarithms of the ratios of paired episodes"
 @dataclass(frozen=True, repr=False)
 class Degraded(RowsResult):
     """
-    Latency of episodes of slow brokers, with demotion and without.
+    Latency in episodes with a slow broker, with and without demotion (its partitions get other leaders).
 
     `demotions` maps each kind of slowness to the ratio of p99 with demotion to p99 without it. Both p99 are from the
     second half of the slowness, in pairs of episodes (the same broker in the same block). A kind is missing if brokers
@@ -41,10 +41,10 @@ class Degraded(RowsResult):
     - detected_s, demoted_s: time since begin_s; NaN if the broker was not detected or not demoted.
     - late_demoted: share of the second half in which the broker was demoted.
     - misnamed: whether the detector named another broker.
-    - before_ms, early_ms, late_ms, return_ms, after_ms: p99 of the undisturbed seconds and of each phase of `PHASES`.
-    - late_back, after_back: whether p99 of the phase is within the undisturbed limit.
-    - back_s: time from begin_s until p99 is within the limit again, during the slowness; back_censored: whether this
-        never happened.
+    - before_ms, early_ms, late_ms, return_ms, after_ms: p99 of the undisturbed seconds; of both halves of the slowness;
+        while the broker recovers; and later.
+    - late_back, after_back: whether late_ms, after_ms are within the undisturbed limit.
+    - back_s: time from begin_s until p99 is within the limit again during the slowness; a lower bound if back_censored.
     - led_before, led_late, led_after: number of partitions that the broker leads.
     """
 
@@ -58,17 +58,17 @@ class Degraded(RowsResult):
         return tuple(self.demotions.values())
 
     def arm(self, system: str, demotes: bool) -> pd.DataFrame:
-        """Return the episodes of one kind of slowness, with or without demotion."""
+        """Return the episodes of one kind of slowness (`system`), with or without demotion."""
         return self.rows[(self.rows.system == system) & (self.rows.demotes == demotes)]
 
     @property
     def arms(self) -> list[tuple[str, bool]]:
-        """The measured arms, as (kind of slowness, whether with demotion)."""
+        """The arguments of `arm` for which there are episodes: (kind of slowness, whether with demotion)."""
         present = set(zip(self.rows.system, self.rows.demotes, strict=True))
         return [(name, on) for name in dict.fromkeys(self.rows.system) for on in (False, True) if (name, on) in present]
 
     def of(self, system: str, demotes: bool, phase: str) -> Median:
-        """Estimate the median p99 in ms over the episodes of an arm; `phase` is "before" or one of PHASES."""
+        """Estimate the median p99 in ms over the episodes of `arm`, in a phase: "before" or one of PHASES."""
         about = f"{label(system, demotes)}, {PHASES.get(phase, phase)}"
         values = self.arm(system, demotes)[f"{phase}_ms"].astype(float)
         return median_of(values, level=LEVEL, unit="ms", quantity=f"p99, {about}", claim=f"p99 of “{about}” is {{}}")
@@ -133,10 +133,10 @@ def label(system: str, demotes: bool) -> str:
 
 def degraded(measured: DisturbedTrials, tables) -> Degraded:
     """
-    Measure every episode of a slow broker or slowed links in the trials that count; MissingDataError if there is none.
+    Measure every episode with a slow broker or slow links, in the trials that count.
 
-    The halves of an episode do not depend on whether the broker was detected. So the effect of demotion includes late
-    and missed detections.
+    Episodes are halved by time, whether or not the broker was detected. So the effect of demotion includes late and
+    missed detections. Raises MissingDataError: there is no episode.
     """
     rows = [row for trial in measured.with_kind(*KINDS) for row in _episodes(trial, measured, tables.get("detections"))]
     if not rows:

@@ -28,7 +28,7 @@ END_S = 30.0
 
 
 class DetectionSession(ConcurrentSession):
-    """Run a `Detection` (`settings`) on the cluster of its host."""
+    """Runs a `Detection` (`settings`) on the cluster of its host, while a load runs."""
 
     file = "detection"
     join_s = 180.0
@@ -84,7 +84,7 @@ class DetectionSession(ConcurrentSession):
             row["error"] = str(error)[:500]
 
     def _demote(self, node_id: int) -> int:
-        """Move all leadership away from a broker, and return the number of partitions moved."""
+        """Make other brokers the leaders of a broker's partitions, and return the number of partitions moved."""
         view = self._cluster.ask(self.host, "topics", internal=True)
         less = leadership.without_replica if self.settings.take_out else leadership.without_leader
         order = less(view, node_id)
@@ -118,7 +118,11 @@ class DetectionSession(ConcurrentSession):
 
 
 def fed(probe: Program, nodes: Sequence[int], settings):
-    """Yield the probe's new latencies since the last call, in order, as (known_at_s, node_id, latency in ms)."""
+    """
+    Yield the probe's new latencies since the last call, as (time when known in Unix seconds, node, latency in ms).
+
+    A late record counts with `settings.limit_ms`.
+    """
     for line in probe.new_lines():
         if not isinstance(line, list) or isinstance(line[0], str) or line[3:] == ["after"]:
             continue
@@ -136,29 +140,29 @@ class Detection(Concurrent):
     Probe every broker, run a detector on the latencies and, with `demote_on_alarm`, demote the broker that it names.
 
     The probe is a producer on the source host, with its own topic: one partition per broker, replication 1 and acks=1.
-    So the latency of a partition reflects one broker and the path to it. `wanbench.change_detection` says how the
-    detector works. A record that is unanswered after the detector's `limit_ms` counts at once, with this latency.
+    So the latency of a partition reflects one broker and the path to it. `wanbench.change_detection` describes the
+    detector. A record that is unanswered after the detector's `limit_ms` counts at once, with this latency.
 
-    A named broker is demoted if at most half of the brokers are in alarm; if more are in alarm, one broker is hardly
-    the cause. A demoted broker becomes the last replica of all partitions that it leads, of all topics, and the first
-    in-sync replica leads instead. At the end the earlier order of replicas and the preferred leaders are restored, even
-    if `BrokerActions` changed the same order.
+    To demote a broker is to make it the last replica of every partition that it leads, so that the first in-sync
+    replica leads instead. A named broker is demoted only if at most half of the brokers are in alarm; if more are, one
+    broker is hardly the cause. At the end the earlier order of replicas and the preferred leaders are restored, even if
+    `BrokerActions` changed the same order.
 
-    A run writes detection/<stem>.detection.json and, named in it, <stem>.probe-0.jsonl.gz with every latency, so that
-    other detectors can be tried on it (`wanbench.pages.rolling_and_degraded.detection`).
+    A run writes detection/<stem>.detection.json, and <stem>.probe-0.jsonl.gz with every latency, so that other
+    detectors can be tried on them (`wanbench.pages.rolling_and_degraded.detection`).
 
     Parameters
     ----------
     interval_s : float
-        Interval between two records to a broker.
+        Interval between two records to a broker, in s.
     take_out : bool, optional
         Whether a demoted broker is also removed from the replicas of every partition that has another in-sync replica.
-        Then no record waits for the broker, and it copies nothing until it is restored. With None or False, it remains
-        a follower.
+        Then no record waits for the broker, and it copies nothing until it is restored. Otherwise it remains a
+        follower.
     settle_s : float
-        Duration of the load before the detector begins to learn.
+        Time from the start of the load until the detector begins to learn, in s.
     duration_s : float
-        Duration of a run without a load, such as an hour that shows the rate of false alarms.
+        Duration of a run without a load, in s, such as an hour to measure the rate of false alarms.
 
     Examples
     --------
@@ -190,7 +194,7 @@ class Detection(Concurrent):
         return f"detection by cusum, from {1 / self.interval_s:g} records/s to each broker{then}"
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Return the expected duration without a load."""
+        """Return the expected duration of a run without a load, in s."""
         return self.duration_s + 5.0
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
@@ -206,12 +210,12 @@ TO_RESTORE_S = 1.0
 
 def rolls(load: KafkaOpenLoop, kinds: Mapping[str, Mapping], *, calm_s: float, **trial) -> dict[str, KafkaTrial]:
     """
-    Plan trials that restart every broker in turn, and return them by name.
+    Plan rolls, trials that restart every broker in turn, and return them by name.
 
-    `kinds` maps the name of a roll to the fields of its `BrokerAction`, such as {"kind": "restart"}. It may also have
-    "load" and "broker_settings": fields of the load and settings of brokers that differ in this roll. `calm_s` is the
-    time before each restart in which the cluster is complete; before the first restart, this includes the warm-up of
-    `load`. `trial` has further fields of `KafkaTrial`.
+    `kinds` maps the name of each roll to the fields of its `BrokerAction`, such as {"kind": "restart"}, and optionally
+    to "load" and "broker_settings": fields of the load and settings of brokers that differ in this roll. `calm_s` is
+    the time between the moment when all brokers are up and the next restart; before the first restart, it includes the
+    warm-up of `load`. `trial` has further fields of `KafkaTrial`.
 
     Examples
     --------
@@ -245,11 +249,12 @@ def slowed(
     """
     Plan trials that slow every broker in turn, two for each kind of slowness, and return them by name.
 
-    In the trial "<kind>" the detector only watches; in "<kind>, demoted" the named broker is demoted until it has
-    recovered. Both have the kind as their `system`.
+    In the trial "<kind>" the detector only watches; in "<kind>, demoted" the broker that it names is demoted until the
+    slowness is over. Both have the kind as their `system`.
 
-    `kinds` is as in `rolls`, optionally with "take_out" for the detection with demotion. The first slowness starts at
-    `first_s`; each lasts `slow_s`, and the next one follows after `calm_s`.
+    `kinds` maps each kind of slowness to the fields of its `BrokerAction`, and optionally to "take_out", a field of the
+    detection with demotion. The first slowness starts at `first_s`; each lasts `slow_s`, and the next one starts
+    `calm_s` later. `trial` has further fields of `KafkaTrial`.
 
     Examples
     --------
@@ -282,9 +287,9 @@ def _alongside(trial: Mapping, *more) -> dict:
 
 def leader_skew(load: KafkaOpenLoop, *, node_id: int = 1, first_s: float, skew_s: float, **trial) -> KafkaTrial:
     """
-    Plan a trial in which one broker leads all partitions for `skew_s`, from `first_s` on.
+    Plan a trial in which the broker `node_id` leads all partitions for `skew_s`, from `first_s` on.
 
-    Then leaders are spread again, and the load continues for the same time.
+    Then leaders are spread again, and the load continues for another `skew_s`.
     """
     actions = BrokerAction("skew", node_id, first_s), BrokerAction("rebalance", at_s=first_s + skew_s)
     load = replace(load, duration_s=first_s + 2 * skew_s - load.warmup_s)
@@ -293,9 +298,9 @@ def leader_skew(load: KafkaOpenLoop, *, node_id: int = 1, first_s: float, skew_s
 
 def warmed_up(trials: Sequence[Trial], warm_up: Trial) -> list[Trial]:
     """
-    Insert `warm_up` before the first trial and after each trial that leaves brokers newly started.
+    Insert `warm_up` before the first trial, and after each trial that leaves brokers newly started.
 
-    Such trials are rolls, and trials with their own broker settings. New brokers are slow until their code is compiled.
+    These are rolls and trials with their own broker settings. A new broker is slow until Java has compiled its code.
     """
     made = [warm_up]
     for trial in trials:

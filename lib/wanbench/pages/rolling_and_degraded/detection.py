@@ -1,7 +1,7 @@
 """
 Measure how soon a detector named a slowed broker, and how often it raised a false alarm.
 
-The detector is also run again on the stored latencies, which must give the same alarms.
+As a check, the detector is run again on the stored latencies, and must raise the same alarms.
 """
 
 from __future__ import annotations
@@ -24,11 +24,14 @@ from wanbench.methods.result.means import Median, median_of, share_of
 from .trials import rows_of
 
 EPISODES = ("slow", "link", "kill")
-"""Actions that a detector should notice; all others are announced, or slow no broker."""
+"""Actions that a detector should notice. All other actions are announced beforehand, or slow no broker."""
 RECOVERY_S = 15.0
-"""Time after a cluster is healthy again until followers have caught up and clients have reconnected."""
+"""Seconds that followers need to catch up, and clients to reconnect, after a cluster is healthy again."""
 MIN_H = 1.0
-"""Fewest hours for a rate of false alarms: even without an alarm, its interval would reach 3.7 per hour or more."""
+"""
+Minimum hours of watching for a rate of false alarms: even without an alarm, its interval would reach 3.7 per hour or
+more.
+"""
 AGREE_S = 0.01
 """Alarms closer than this count as equal: stored times are exact to microseconds, and windows are far longer."""
 SETTINGS = tuple(each.name for each in fields(DetectorSettings))
@@ -37,13 +40,15 @@ SETTINGS = tuple(each.name for each in fields(DetectorSettings))
 @dataclass(frozen=True, repr=False)
 class Detected(Result):
     """
-    Delay and reliability of a detector.
+    Delay and reliability of a detector of slow brokers.
 
-    `delay` is the time from when a slowness took effect to the alarm on its broker; an episode that ended without an
-    alarm gives a lower bound. `share` is the share of episodes detected, `misnamed` the share in which another broker
-    was named, and `false_alarms` the rate per broker and hour of undisturbed time. `episodes` has one row per episode,
-    with `others`, the number of alarms on other brokers. `alarms` has one row per alarm, with its kind `what`:
-    "episode", "false" or "other". `agrees` tells whether the detector gives the same alarms on the stored latencies.
+    delay: Median time in s from when a slowness took effect to the alarm on its broker. An episode that ended without
+        an alarm counts with a lower bound.
+    share, misnamed: The share of episodes that were detected, and in which another broker was named.
+    false_alarms: Rate of false alarms per broker and hour of undisturbed time.
+    episodes: One row per episode, with `others`, the number of alarms on other brokers.
+    alarms: One row per alarm, with its kind `what`: "episode", "false" or "other".
+    agrees: Whether the detector raises the same alarms on the stored latencies.
     """
 
     delay: Median
@@ -66,7 +71,7 @@ class Detected(Result):
         parts = [each.sentence for each in self.estimates] or ["There was nothing to detect."]
         if self.agrees is not None:
             gives = "gives the same alarms" if self.agrees else "does not give the same alarms"
-            parts.append(f"When it is run again on the stored latencies, the detector {gives}.")
+            parts.append(f"When the detector is run again on the stored latencies, it {gives}.")
         return " ".join(parts)
 
     @property
@@ -76,10 +81,11 @@ class Detected(Result):
 
 def detection(tables: Mapping[str, pd.DataFrame]) -> Detected:
     """
-    Evaluate the detector of every row of detection_runs, from tables detections, detection_latencies, broker_actions.
+    Evaluate the detector of every run in table detection_runs.
 
-    Time counts as undisturbed after the baseline has been learned and before the first demotion, except during actions
-    and the recovery from them. If false alarms of one broker come in groups, the interval of their rate is too narrow.
+    Also needs detections and detection_latencies, and broker_actions if there were any. Time counts as undisturbed
+    after the baseline has been learned and before the first demotion, except during actions and the recovery from them.
+    If false alarms of one broker come in groups, the interval of their rate is too narrow.
     """
     runs = check_table("detection_runs", tables)
     actions = tables.get("broker_actions", pd.DataFrame(columns=[*KEY, "kind", "began_at_s", "in_force_at_s"]))
@@ -119,15 +125,15 @@ def detection(tables: Mapping[str, pd.DataFrame]) -> Detected:
 
 
 def recorded_settings(run: Mapping) -> DetectorSettings:
-    """Return the detector settings that a row of detection_runs records."""
+    """Return the settings of the detector, from a row of table detection_runs."""
     return DetectorSettings(**{name: getattr(run[name], "item", lambda name=name: run[name])() for name in SETTINGS})
 
 
 def replay(latencies: pd.DataFrame, settings: DetectorSettings, began_at_s: float) -> list[Alarm]:
     """
-    Run a detector over the stored latencies of one run, and return its alarms in order.
+    Run a detector over the stored latencies of one run, from `began_at_s` on, and return its alarms in order.
 
-    As in the run itself, a late record counts with the latency `limit_ms`, at the time when it exceeded that limit.
+    As in the run itself, a late record counts with the latency `limit_ms`, at the time when it exceeded this limit.
     """
     rows = latencies[latencies.latency_ms.notna() | latencies.late]
     node, known = rows.node_id.to_numpy(int), rows.known_at_s.to_numpy(float)
@@ -138,7 +144,7 @@ def replay(latencies: pd.DataFrame, settings: DetectorSettings, began_at_s: floa
 
 
 def same_alarms(online: list[dict], offline: list[Alarm]) -> bool:
-    """Tell whether alarms of a run (`online`) and of a replay (`offline`) name the same brokers at the same times."""
+    """Return whether the alarms of a run (`online`) and of its replay name the same brokers at the same times."""
     return len(online) == len(offline) and all(
         one["node_id"] == two.broker and abs(one["at_s"] - two.at_s) < AGREE_S
         for one, two in zip(online, offline, strict=True)
@@ -151,7 +157,8 @@ def undisturbed(
     """
     Return the periods from `begin_s` to `end_s` that are affected neither by an action nor by a demotion.
 
-    An action affects the time until `recovery_s` after the cluster is healthy again; a demotion affects all later time.
+    An action affects the time from its start to `recovery_s` after the cluster is healthy again. A demotion, at a time
+    in `demoted`, affects all later time.
 
     >>> one = pd.DataFrame({"began_at_s": [10.0], "done_at_s": [20.0], "healthy_at_s": [25.0]})
     >>> undisturbed(one, 0, 100, 5)
@@ -172,7 +179,7 @@ def undisturbed(
 
 def rate_per_h(events: int, hours: float, *, level: float = 0.95) -> Estimate:
     """
-    Estimate a rate per hour from a number of events, with the exact Poisson interval (Garwood 1936).
+    Estimate the rate of false alarms per hour from their number, with the exact Poisson interval (Garwood 1936).
 
     >>> rate = rate_per_h(0, 10.0)
     >>> rate.low, round(rate.high, 3)

@@ -1,5 +1,5 @@
 """
-Measure what each restart adds to latency in a roll (a restart of every broker in turn), and the latency when one broker
+Measure how each restart in a roll (a restart of every broker in turn) raises latency, and the latency while one broker
 leads all partitions.
 """
 
@@ -31,18 +31,21 @@ COLUMNS = {
 COLUMNS |= {"sent_share": ("bytes sent by the busiest broker", "fraction")}
 """Maps each column of a phase to its title and unit."""
 CALM_S = 3.0
-"""Time that clients get to reconnect once the cluster is complete: librdkafka waits at most 1 s between attempts."""
+"""
+Seconds that clients have to reconnect once the cluster is complete: librdkafka waits at most 1 s between attempts.
+"""
 
 
 @dataclass(frozen=True, repr=False)
 class Restarts(OverEpisodes):
     """
-    Latency of every restart, and medians by setting.
+    Latency during every restart: one row per restart.
 
     `rows` has undisturbed_p99_ms of the trial, p99_ms and p999_ms of the records due from the start of the restart
-    until `CALM_S` after the cluster was complete, and the columns of QUANTITIES. An excess is the difference from the
-    undisturbed seconds of the same trial. `back_s_censored` means that the next restart came before p99 was within the
-    undisturbed limit again. `limit_ms` and `limit_level` are `limit_ms` and `level` of `DisturbedTrials`.
+    until `CALM_S` after all brokers were up and replicas in sync, and the columns of QUANTITIES. An excess is the
+    difference from the undisturbed seconds of the same trial. `back_s_censored` means that the next restart came before
+    p99 was within the undisturbed limit again. `limit_ms` and `limit_level` are `limit_ms` and `level` of
+    `DisturbedTrials`.
     """
 
     limit_ms: float = nan
@@ -99,11 +102,10 @@ class Restarts(OverEpisodes):
             own = self.rows.setting == name
             spikes = int((self.rows.back_s[own] > 0).sum())
             parts.append(
-                f"In the median, a “{name}” adds {excess} to p99. The p99 of its slowest second is {peak}. In "
-                f"{spikes} of {count(int(own.sum()), 'restart')} some second had a p99 above the undisturbed limit. "
-                f"The time with p99 above that limit is {back}. In at most "
-                f"{number(100 * (1 - self.limit_level), 0)} % of undisturbed "
-                "periods of the same length, p99 also exceeds it."
+                f"In the median, a “{name}” adds {excess} to p99. The p99 of the restart's slowest second is {peak}. "
+                f"In {spikes} of {count(int(own.sum()), 'restart')} some second had a p99 above the undisturbed limit. "
+                f"The time with p99 above that limit is {back}. In at most {number(100 * (1 - self.limit_level), 0)} % "
+                "of undisturbed periods of the same length, p99 also exceeds the limit."
             )
         return " ".join(parts)
 
@@ -114,10 +116,11 @@ class Restarts(OverEpisodes):
 
 def restarts(measured: DisturbedTrials) -> Restarts:
     """
-    Measure every restart of the rolls that count; MissingDataError if there is none.
+    Measure every restart of the rolls that count.
 
-    A restart counts until `CALM_S` after all brokers were up and no partition was under-replicated, but not beyond the
-    next restart or the end of the load. A restart that is over within the warm-up does not count.
+    A restart lasts until `CALM_S` after all brokers were up and no partition was under-replicated, but not beyond the
+    next restart or the end of the load. One that is over within the warm-up does not count. Raises MissingDataError: no
+    roll counts.
     """
     rows = []
     for trial in measured.with_kind(*KINDS, rolling=True):
@@ -150,11 +153,10 @@ def _row(trial: DisturbedTrial, tail, action, over_s, next_s, limit_ms: float) -
 @dataclass(frozen=True, repr=False)
 class LeaderSkew(RowsResult):
     """
-    Latency while one broker leads all partitions: one row per trial and phase.
+    Latency before, while and after one broker leads all partitions: one row per trial and phase.
 
     leader_share is the largest share of the load's partitions that one broker leads at the end of the phase. sent_share
-    is the share of the bytes sent by all brokers that comes from the busiest broker's zone. p99_ms is NaN if the phase
-    is shorter than a second.
+    is the busiest zone's share of the bytes that all brokers send. p99_ms is NaN if the phase is shorter than a second.
     """
 
     level: float = 0.95
@@ -162,7 +164,7 @@ class LeaderSkew(RowsResult):
     TITLE = "Leaders on one broker: median over trials"
 
     def of(self, phase: str, name: str) -> Median:
-        """Estimate the median of a column over the trials, in one phase."""
+        """Estimate the median over trials of the column `name` in one phase."""
         values, about = self.rows[self.rows.phase == phase][name].astype(float), f"{name}, {phase}"
         return median_of(values, level=self.level, unit=COLUMNS[name][1], quantity=about, claim=f"{phase}: {{}}")
 
@@ -198,7 +200,7 @@ class LeaderSkew(RowsResult):
 
 
 def leader_skew(measured: DisturbedTrials) -> LeaderSkew:
-    """Measure the phases of every trial that moved all leaders to one broker; MissingDataError if there is none."""
+    """Measure each phase of the trials that move all leaders to one broker; MissingDataError if there is none."""
     rows = []
     for trial in measured.with_kind("skew"):
         done = trial.actions[trial.actions.done_at_s.notna()].set_index("kind")
@@ -223,7 +225,7 @@ def _skew_row(trial: DisturbedTrial, phase: str, from_s: float, to_s: float) -> 
 
 
 def _sent_share(trial: DisturbedTrial, from_s: float, to_s: float) -> float:
-    """Return the busiest zone's share of the bytes that brokers' zones send in a period; NaN if unknown."""
+    """Return the share of the bytes from brokers' zones in a period that leaves the busiest zone; NaN if unknown."""
     if trial.links.empty:
         return nan
     seen = windows(trial.links)

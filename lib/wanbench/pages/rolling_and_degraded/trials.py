@@ -28,7 +28,7 @@ LEVEL = 0.95
 BACK_S = 3
 """Latency has recovered after this number of consecutive whole seconds within the limit."""
 OVERLOADED_MS = 1_000.0
-"""From this p99 of undisturbed seconds on, brokers are overloaded: they hold more than a second's records."""
+"""Brokers count as overloaded if p99 of undisturbed seconds reaches this: more than a second's records then wait."""
 BEHIND = "the generator itself was late: p99 of its delay is {}"
 """
 Why a trial does not count. The allowed delay is a fraction of the trial's own p99 (see `wanbench.open_loop`): a few ms,
@@ -56,9 +56,12 @@ ABOVE_PX = 150
 @dataclass(frozen=True, eq=False)
 class DisturbedTrial:
     """
-    One trial: `about` has its attempt and its load, the other fields its rows of other tables.
+    One trial in which actions disturb brokers.
 
-    `histograms` has the end-to-end latencies after the warm-up. `demotes` tells whether named brokers were demoted.
+    about: Its attempt and its load.
+    demotes: Whether named brokers were demoted.
+    histograms: The end-to-end latencies after the warm-up.
+    actions, samples, links: Its rows of tables broker_actions, cluster_samples and link_samples.
     """
 
     about: pd.Series
@@ -75,7 +78,7 @@ class DisturbedTrial:
 
     @property
     def end_s(self) -> float:
-        """When the last record was due."""
+        """When the last record was due, in Unix seconds."""
         return float(self.start_s + self.about.duration_s)
 
     @property
@@ -85,7 +88,7 @@ class DisturbedTrial:
 
     @property
     def quiet_s(self) -> float:
-        """When the first action began; the end of the load if there was none."""
+        """When the first action began, or the load ended if there was none, in Unix seconds."""
         return float(np.nanmin([self.end_s, *self.actions.began_at_s.astype(float)]))
 
     @cached_property
@@ -97,23 +100,23 @@ class DisturbedTrial:
         return seconds
 
     def between(self, from_s: float, to_s: float, *, whole: bool = False) -> list[float]:
-        """Return the starts of the seconds that overlap a period or, with `whole`, lie entirely in it."""
+        """Return the starts of the seconds of the load that overlap a period or, with `whole`, lie entirely in it."""
         if whole:
             return [start for start in self.seconds if start >= from_s and start + 1 <= to_s]
         return [start for start in self.seconds if start + 1 > from_s and start < to_s]
 
     def tail(self, from_s: float, to_s: float, *, whole: bool = False) -> Any:
-        """Return the distribution of the records due in the seconds of `between`; None if there is no such second."""
+        """Return the latency distribution of the records due in the seconds of `between`; None if there is none."""
         return merged(part for start in self.between(from_s, to_s, whole=whole) for part in self.seconds[start])
 
     def by_second(self, from_s: float, to_s: float) -> pd.DataFrame:
-        """Return start_s and p99_ms of every whole second of a period; a lost record counts as slowest."""
+        """Return start_s and p99_ms of every whole second of a period; lost records count as the slowest."""
         starts = self.between(from_s, to_s, whole=True)
         p99 = [merged(self.seconds[start]).quantile(0.99) for start in starts]
         return pd.DataFrame({"start_s": starts, "p99_ms": p99}, dtype=float)
 
     def undisturbed_ms(self, q: float) -> float:
-        """Return a quantile of the latency in its undisturbed seconds, in ms; NaN if it has none."""
+        """Return the quantile `q` of latency in the seconds before the first action, in ms; NaN if there are none."""
         tail = self.tail(self.start_s, self.quiet_s, whole=True)
         return nan if tail is None else tail.quantile(q)
 
@@ -125,7 +128,7 @@ class DisturbedTrial:
 
     def leads(self, node_id: int, at_s: float) -> tuple[int, int]:
         """
-        Return how many partitions the load has, and how many of them a broker leads, in the last sample up to a time.
+        Return how many partitions the load has, and how many a broker leads, in the last sample at or before `at_s`.
         """
         seen = self.samples[(self.samples.at_s <= at_s) & self.samples.leader.notna()]
         if seen.empty:
@@ -137,11 +140,11 @@ class DisturbedTrial:
 @dataclass(frozen=True, repr=False)
 class DisturbedTrials(RowsResult):
     """
-    The trials that count (`items`), and the latency of undisturbed brokers.
+    The trials that count, because the load generator was not late (`items`), and the latency of undisturbed brokers.
 
     `rows` has one row per trial: setting, block, `counts`, `why` (why it does not count), undisturbed_s (time before
     its first action), p99_ms of that time, n (records), n_lost, client_errors. `limit_ms` is the undisturbed limit:
-    with probability `level`, p99 of each of `span_s` further undisturbed seconds is at most this. `span_s` is the
+    with probability `level`, p99 of every one of `span_s` further undisturbed seconds is at most this. `span_s` is the
     longest time from an action to the next one; `n_seconds` is the number of undisturbed seconds observed.
     """
 
@@ -167,7 +170,7 @@ class DisturbedTrials(RowsResult):
             )
         return (
             f"{text} The undisturbed limit of p99 is {quantity(self.limit_ms, 'ms')}. According to {stretches}, p99 "
-            f"stays within it for {count(self.span_s, 'further second')} with probability "
+            f"stays within this limit for {count(self.span_s, 'further second')} with probability "
             f"{percent(round(self.level, 3))}."
         )
 
@@ -192,7 +195,11 @@ class DisturbedTrials(RowsResult):
         return pd.DataFrame(cells | {"clients' errors": rows.client_errors.fillna(""), "left out because": rows.why})
 
     def with_kind(self, *kinds: str, rolling: bool = False) -> list[DisturbedTrial]:
-        """Return trials with an action of these kinds (in a roll if `rolling`); MissingDataError if there are none."""
+        """
+        Return the trials with an action of these kinds, in a roll or (if not `rolling`) outside one.
+
+        Raises MissingDataError: there is none.
+        """
         trials = [
             each for each in self.items if (each.actions.kind.isin(kinds) & (each.actions["rolling"] == rolling)).any()
         ]
@@ -201,7 +208,7 @@ class DisturbedTrials(RowsResult):
         return trials
 
     def figure(self, *, settings: Sequence[str]) -> go.Figure:
-        """Draw latency over time of the first counted trial of each setting; MissingDataError if none counts."""
+        """Draw latency over time in the first trial of each setting that counts; MissingDataError if there is none."""
         firsts = {each.about.setting: each for each in reversed(self.items)}
         shown = [firsts[name] for name in dict.fromkeys(settings) if name in firsts]
         if not shown:
@@ -232,9 +239,8 @@ class DisturbedTrials(RowsResult):
             name="latency-and-actions",
             title="Latency while brokers are disturbed",
             subtitle="Time from when a record was due until it was received: median, p99 and slowest record of each "
-            "second. Shaded: each action. Lighter: the time after it until no partition was under-replicated. "
-            "Dashed: the "
-            f"undisturbed limit of p99, {quantity(self.limit_ms, 'ms')}.",
+            "second. Shaded: each action. Lighter: the time after the action until no partition was "
+            f"under-replicated. Dashed: the undisturbed limit of p99, {quantity(self.limit_ms, 'ms')}.",
             alt=f"Latency over time of {', '.join(titles)}. {caption}",
             caption=caption,
             table=pd.concat(tables, ignore_index=True),
@@ -246,8 +252,8 @@ def trials(tables: Mapping[str, pd.DataFrame]) -> DisturbedTrials:
     """
     Read the trials of a run that was planned with `design`, from its tables.
 
-    The tables of NEEDED are required; tables of actions, samples and detection are used if they exist. MissingDataError
-    if no trial counts, or none was undisturbed for a second.
+    The tables of NEEDED are required; tables of actions, samples and detection are used if they exist. Raises
+    MissingDataError: no trial that counts was undisturbed for a second.
     """
     for name, columns in NEEDED.items():
         check_columns(name, check_table(name, tables), columns)
@@ -273,7 +279,7 @@ def trials(tables: Mapping[str, pd.DataFrame]) -> DisturbedTrials:
 
 def upper_end(values: np.ndarray, m: int = 1) -> tuple[float, float]:
     """
-    Return an upper prediction limit for m further values together, and its probability.
+    Return an upper limit for all of m further values, as predicted from `values`, and the probability that it holds.
 
     The limit is an order statistic (Hahn & Meeker 1991, section 5.4). The probability is at least `LEVEL`, unless there
     are too few values.
@@ -304,7 +310,7 @@ def _trial(tables: Mapping[str, pd.DataFrame], about: pd.Series) -> DisturbedTri
 
 
 def rows_of(frame: pd.DataFrame, run: Mapping | pd.Series) -> pd.DataFrame:
-    """Return the rows of a table with the same KEY as `run`; a missing part of the key matches a missing part."""
+    """Return the rows of a table with the key (columns KEY) of `run`; null in the key matches null."""
     same = np.ones(len(frame), bool)
     for name in KEY:
         column = frame[name]
@@ -322,7 +328,7 @@ def _unusable(trial: DisturbedTrial) -> str:
 
 
 def merged(parts: Iterable[Second]) -> Any:
-    """Return the latencies of several seconds as one distribution; None if there is none."""
+    """Merge the latency histograms of several seconds to one distribution; None without a second."""
     parts = list(parts)
     if not parts:
         return None
@@ -332,10 +338,11 @@ def merged(parts: Iterable[Second]) -> Any:
 
 def back_after_s(seconds: pd.DataFrame, from_s: float, limit_ms: float) -> tuple[float, bool]:
     """
-    Return for how many s from `from_s` on p99 exceeded `limit_ms`, and whether this is a lower bound.
+    Return how many s after `from_s` p99 was within `limit_ms` again, and whether this is a lower bound.
 
-    p99 is back at the first of `BACK_S` seconds in a row within the limit, at or after the slowest second. The time is
-    0 if no second exceeds the limit, NaN without seconds, and a lower bound if p99 never came back.
+    p99 is within the limit again at the first of `BACK_S` consecutive seconds within it that do not precede the slowest
+    second. The time is 0 if no second exceeds the limit, NaN without seconds, and a lower bound if there are no such
+    seconds.
 
     >>> seconds = pd.DataFrame({"start_s": [10.0, 11.0, 12.0, 13.0, 14.0, 15.0]})
     >>> back_after_s(seconds.assign(p99_ms=[20.0, 300.0, 90.0, 18.0, 19.0, 20.0]), 9.5, 25.0)
@@ -355,7 +362,7 @@ def back_after_s(seconds: pd.DataFrame, from_s: float, limit_ms: float) -> tuple
 
 def by_second(trial: DisturbedTrial) -> pd.DataFrame:
     """
-    Return the quantiles of LINES of each second since the warm-up; a quantile that falls on a lost record is infinite.
+    Return median, p99 and maximum of latency in ms for each second since the warm-up; infinite if its record was lost.
     """
     tails = {start_s - trial.start_s: merged(parts) for start_s, parts in trial.seconds.items()}
     rows = [(at, *(tail.quantile(q) for q, *_ in LINES.values())) for at, tail in tails.items() if tail.n]

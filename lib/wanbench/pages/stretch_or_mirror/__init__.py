@@ -1,4 +1,4 @@
-"""Compare a Kafka cluster that is stretched over regions with a mirrored pair: losses, outages, latency, traffic."""
+"""Compare one Kafka cluster stretched over regions with a pair of clusters, of which one mirrors the other."""
 
 from .gaps import gaps
 from .losses import losses

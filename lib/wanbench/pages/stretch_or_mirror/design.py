@@ -1,5 +1,7 @@
 """
-Lose the region of a mirrored cluster, fail over to its mirror, and go back. Read by `wanbench.read.ingest.kafka_fault`.
+Cut off a region of a mirrored cluster, fail over to the mirror, and go back.
+
+`wanbench.read.ingest.kafka_fault` reads the files.
 """
 
 from __future__ import annotations
@@ -23,22 +25,25 @@ from wanbench.measure.labs.base import Host
 from wanbench.runs import RawFile
 
 SOURCE, AT_FAILOVER, TARGET = range(3)
-"""Numbers of the logs that are read: the source's, and the target's at the failover and at the end."""
+"""Numbers that identify the logs read: the source's log, and the target's log at the failover and at the end."""
 LOOK_AGAIN_S = 2.0  # interval of reading the target's log until it has the last records
 GAPS = ("recreated", "expired", "late")
 STANDBY, BACK, LAST, STALE = 100, 400, 200, 300
-"""Numbers of the first clients at the target and back at the source, the last producer, and a stale consumer."""
+"""
+Numbers that identify clients: the first one at the target, the first one back at the source, the last producer, and a
+stale consumer.
+"""
 
 
 @dataclass(frozen=True)
 class MirrorFault(KafkaFault):
     """
-    One episode on a pair of clusters: traffic to the first, its loss, failover to the second, healing, and both logs.
+    Send records to the first of two clusters, lose it by a fault, fail over to the second, heal, and read both logs.
 
     Producers in every region send to the first cluster (the source); MirrorMaker copies the topic to the second (the
-    target). A consumer reads the source in its own region. After the fault, clients of the surviving regions wait
-    `failover_s`, and then use the target: producers go on with new records, and a consumer continues the source's group
-    from the offsets that MirrorMaker has translated. The target's log is read at the failover and at the end, the
+    target). A consumer in the source's region reads from the source. `failover_s` after the fault, the clients of the
+    surviving regions change to the target: producers send new records, and a consumer continues the source's consumer
+    group from the offsets that MirrorMaker has translated. The target's log is read at the failover and at the end, the
     source's at the end. Nothing is copied back, even if these clients return to the source (`failback_s`).
 
     Parameters
@@ -48,13 +53,13 @@ class MirrorFault(KafkaFault):
     failover_s : float
         Time from the fault until the clients use the target, less than `fault_s`.
     failback_s : float, optional
-        How long these clients use the source again after healing. None: they stay at the target.
+        How long the clients that changed use the source again after healing. None: they stay at the target.
     gap : "recreated", "expired", "late" or None
-        A gap to plant, to test the analysis, with the fault "none". "recreated" and "expired": MirrorMaker is frozen
-        for `failover_s`, at most 9 s, as Connect's session ends after 10; meanwhile the topic is deleted and created
-        again, or its records are deleted as by retention. "late": for `failover_s`, a stale consumer at the target is a
-        member of the source's group, so that MirrorMaker cannot update the group's offsets there; then clients fail
-        over.
+        A gap in the mirrored topic, made on purpose to test the analysis; requires the fault "none". "recreated" and
+        "expired": MirrorMaker is frozen for `failover_s` (at most 9 s, because its session ends after 10), and
+        meanwhile the topic is deleted and created again, or its records are deleted. "late": for `failover_s`, a
+        consumer at the target is a member of the group, so that MirrorMaker cannot update the group's offsets there;
+        then clients fail over.
     """
 
     fault_s: float = bounded(20.0, 1, 3600)
@@ -75,12 +80,12 @@ class MirrorFault(KafkaFault):
             raise refusal("MirrorFault failover_s", self.failover_s, f"at most 9 with gap {self.gap!r}")
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
-        """Run one episode; raise errors as `KafkaFault.run` does."""
+        """Run one episode and return its raw files; raises the errors of `KafkaFault.run`."""
         return MirrorSession(self, source, folder, stem).run()
 
 
 class MirrorSession(FaultSession):
-    """An episode of `settings` (a MirrorFault) on the pair of clusters of `source`'s lab."""
+    """Runs one episode of `settings` (a MirrorFault) on the pair of clusters of the source host's lab."""
 
     def _check(self) -> None:
         self._pair: Any = self.host.clusters.get("mirrored")
@@ -125,7 +130,7 @@ class MirrorSession(FaultSession):
         return {"topic.metadata.refresh.interval.ms": 1000, **super()._client_settings()}
 
     def _last(self) -> None:
-        """Fail over, or plant the gap, while the fault lasts."""
+        """Wait until healing is due; meanwhile fail over, or make the gap of the settings."""
         settings = self.settings
         if settings.gap in ("recreated", "expired"):
             self._pair.mirror.freeze()
@@ -150,7 +155,7 @@ class MirrorSession(FaultSession):
         return [host for host in self._first_hosts() if host.region not in own]
 
     def _fail_over(self) -> None:
-        """Let the clients of the surviving regions use the target."""
+        """Stop the producers of the surviving regions, start their clients at the target, and read the target's log."""
         survivors = [host.name for host in self._survivors()]
         self._stop_producers(
             [each for each in self._clients if each.role == "producer" and each.host.name in survivors]
@@ -163,7 +168,7 @@ class MirrorSession(FaultSession):
             self._read_log(AT_FAILOVER, self._standby(self._survivors()[0]))
 
     def _plant(self) -> None:
-        """Make a gap in the source, which MirrorMaker cannot see because it is frozen."""
+        """Delete the records of the source, or its topic, while MirrorMaker is frozen and so cannot copy them first."""
         if self.settings.gap == "expired":
             self._ask("delete_records", topic=self._topic)
         else:
@@ -177,7 +182,7 @@ class MirrorSession(FaultSession):
                 self._fail_back()
 
     def _fail_back(self) -> None:
-        """Let the clients that went to the target use the source again."""
+        """Stop the clients of the surviving regions at the target, and start them at the source again."""
         moved = [client for client in self._clients if STANDBY <= client.number < LAST]
         self._stop_producers([client for client in moved if client.role == "producer"])
         for client in moved:
@@ -193,7 +198,7 @@ class MirrorSession(FaultSession):
         self._pause(self.settings.failback_s)
 
     def _await_answers(self, producers: list[int]) -> None:
-        """Wait until every partition has answered each of these producers."""
+        """Wait until each of these producers has an acknowledgement from every partition."""
         awaited = {(number, n) for number in producers for n in range(self.settings.partitions)}
         if not self._until(lambda: awaited <= self._health.answered.keys(), READY_S):
             raise ExperimentError(f"the cluster did not answer all producers in {READY_S:g} s")
@@ -217,7 +222,11 @@ class MirrorSession(FaultSession):
         self._check_nodes()
 
     def _read_copy(self) -> None:
-        """Read the target's log once it has a last record in every partition: MirrorMaker keeps their order."""
+        """
+        Read the target's log until every partition has a record of the last producer.
+
+        As MirrorMaker copies in order, it has then copied everything before.
+        """
         end_s = time.monotonic() + self.settings.after_s
         while time.monotonic() < end_s:
             lines = map(json.loads, self._read_log(TARGET, self._standby(self.host)).done.stdout.splitlines())

@@ -1,12 +1,15 @@
 """
-Name the gap in a mirrored topic: why does the second cluster lack records that the first had acknowledged?
+Find out why the second cluster of a mirrored pair lacks records that the first had acknowledged.
 
-expired: The record's offset lies before the start of the first cluster's log, so it was deleted before it was copied.
-recreated: In the first cluster's log, another record has the offset of one that was acknowledged, so the topic was
-    deleted and created again.
+The names of such gaps:
+
+expired: Missing records have offsets before the start of the first cluster's log: they were deleted before they were
+    copied.
+recreated: In the first cluster's log, other records have the offsets of acknowledged ones: the topic was deleted and
+    created again.
 not copied: The first cluster still has all records that are missing in the second.
-late: No record is missing, but the group's offsets in the second cluster were old, so that its consumers read again
-    what they had read more than `LATE_S` before the failover.
+late: No record is missing, but the consumer group's offsets in the second cluster were old, so that consumers read
+    again what the group had read more than `LATE_S` before.
 """
 
 from __future__ import annotations
@@ -28,8 +31,10 @@ LATE_S = 6.0
 @dataclass(frozen=True, repr=False)
 class Gaps(RowsResult):
     """
-    A row per episode on the mirrored pair: `setting`, the gap `planted`, the gap `named`, `gone` records, `reread`
-    records, and the age `reread_s` of the oldest of these.
+    The gap of each episode on the mirrored pair, as it was made on purpose and as the analysis named it.
+
+    `rows` has one row per episode: `setting`, `planted` (the gap made), `named` (the gap found), `gone` (number of
+    missing records), `reread` (number of records read again) and `reread_s` (age of the oldest of these in s).
     """
 
     TITLE = "Gaps in the mirrored topic: planted and named"
@@ -57,7 +62,7 @@ class Gaps(RowsResult):
         )
         return (
             f"The check named {right} of {len(planted)} planted gaps correctly ({int(planted.gone.sum()):,} missing "
-            f"records), and found a gap in {wrong} of {len(others)} episodes without a planted one. Shares with 95 % "
+            f"records), and found a gap in {wrong} of {len(others)} episodes without a planted gap. Shares with 95 % "
             f"intervals: {shares}."
         )
 
@@ -82,7 +87,13 @@ def gaps(tables) -> Gaps:
 
 
 def named(acknowledged: pd.DataFrame, log: pd.DataFrame, reread_s: float) -> str:
-    """Name the gap of an episode from its acknowledged records, the logs, and the age of what was read again."""
+    """
+    Return the name of an episode's gap (see the module), or "none".
+
+    acknowledged: The acknowledged records.
+    log: The records of both logs.
+    reread_s: Age of the oldest record that was read again, in s.
+    """
     missing = acknowledged[~within(acknowledged, log, SECOND)]
     if missing.empty:
         return "late" if reread_s > LATE_S else NONE

@@ -1,9 +1,9 @@
 """
-Account for the records of episodes that lost a region, on a stretched cluster and on a mirrored pair.
+Count the records that were lost with a region, on a stretched cluster and on a mirrored pair.
 
 A record is identified by its producer and sequence number. On a stretched cluster, a record is missing if it was
-acknowledged and is not in the log that was read after healing. On a mirrored pair, it is missing at the failover if the
-first cluster had acknowledged it by then and the second did not have it; it is missing for good if the second does not
+acknowledged and is not in the log that is read after healing. On a mirrored pair, a record is missing at the failover
+if the first cluster has acknowledged it and the second does not have it. It is missing for good if the second does not
 have it at the end either, after MirrorMaker has copied the last records.
 """
 
@@ -50,8 +50,8 @@ class RegionLosses(OverEpisodes):
     """
     Missing records and outages: one row per episode, with the counts of `COUNTS`.
 
-    `writes_s` is the longest time without an acknowledgement to any producer outside the lost region, from the fault
-    to healing; it is censored if it lasted until healing.
+    `writes_s` is the longest time in s, between fault and healing, without an acknowledgement to any producer outside
+    the lost region. It is censored (a lower bound) if this time lasted until healing.
     """
 
     QUANTITIES: ClassVar = {
@@ -62,7 +62,7 @@ class RegionLosses(OverEpisodes):
     TITLE = "What the loss of a region cost"
 
     def losing(self, setting: str) -> Estimate:
-        """Estimate the share of episodes in which acknowledged records were missing."""
+        """Estimate the share of a setting's episodes in which acknowledged records were missing."""
         own = self.rows[self.rows.setting == setting]
         about: dict = {"quantity": f"episodes with missing records, {setting}"}
         about["claim"] = f"With “{setting}”, acknowledged records were missing in {{}} of the episodes"
@@ -89,16 +89,16 @@ class RegionLosses(OverEpisodes):
             late = f", {int(sums.after_fault):,} of them acknowledged after the fault" if sums.after_fault else ""
             missed = f"{some}{late}; {int(sums.gone):,} never came back" if sums.missing else none
             text = (
-                f"“{name}”: the surviving clients missed {missed}. Their writes stopped for a median of "
+                f"“{name}”: the surviving clients missed {missed}. Writes of these clients stopped for a median of "
                 f"{outage.formatted_with_interval}. Consumers of the group read {int(sums.reread):,} records again and "
                 f"skipped {int(sums.skipped):,}."
             )
             back = (
                 f" {int(sums.only_second):,} records were only in the second cluster, and {int(sums.behind):,} were "
-                "copied to it behind newer ones."
+                "copied to it behind newer records."
             )
             returned = (
-                f" Clients that went back to the first cluster missed those records; consumers read "
+                " Clients that went back to the first cluster missed these records; consumers read "
                 f"{int(sums.back_reread):,} records again there and skipped {int(sums.back_skipped):,}."
             )
             parts.append(text + (back if sums.only_second else "") + (returned if own.went_back.any() else ""))
@@ -132,16 +132,21 @@ class RegionLosses(OverEpisodes):
 
 
 def losses(tables) -> RegionLosses:
-    """Account for every episode with a fault; MissingDataError if there is none."""
+    """
+    Count the missing records, and measure the outage, of every episode with a fault.
+
+    Raises MissingDataError: the run has no completed episode.
+    """
     return RegionLosses(pd.DataFrame([_row(*each) for each in episodes(tables) if each[0].fault != "none"]))
 
 
 def account(about: pd.Series, records: pd.DataFrame, log: pd.DataFrame, receipts: pd.DataFrame) -> dict[str, float]:
     """
-    Count an episode's records by the kinds of `COUNTS`; `about` is its row of table faults.
+    Count an episode's records of each kind in `COUNTS`, and compute `reread_s`, in s.
 
-    `reread_s` is the time from the first receipt of the oldest record that was read again to the moment up to which the
-    second cluster could learn the group's offsets: the fault, or the failover if there was no fault.
+    `about` is the episode's row of table faults; the other arguments are its rows of the tables with these names.
+    `reread_s` is how old the group's offsets in the second cluster were: the time from the first receipt of a record
+    that was read again to the fault (to the failover, if there was no fault).
     """
     went = pd.notna(about.failover_at_s)
     mirrored = went or (log["log"] == SECOND).any()
@@ -192,7 +197,7 @@ def _row(about, records, log, receipts, regions) -> dict:
 
 def episodes(tables) -> Any:
     """
-    Yield, for each completed episode, its row of table faults, records, log, receipts, and the region of each producer.
+    Yield each completed episode: its row of table faults, its records, log and receipts, and its producers' regions.
     """
     names = ("faults", "fault_records", "fault_log", "fault_receipts", "fault_clients")
     faults, *others = (check_table(name, tables) for name in names)
@@ -206,7 +211,7 @@ def episodes(tables) -> Any:
 
 
 def within(rows: pd.DataFrame, log: pd.DataFrame, number: int) -> np.ndarray:
-    """Tell for each row whether its record is in the log of this number."""
+    """Return for each row whether its record is in the log with this `number` (FIRST, AT_FAILOVER or SECOND)."""
     return _found(rows, log[log["log"] == number])
 
 

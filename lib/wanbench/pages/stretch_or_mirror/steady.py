@@ -1,4 +1,4 @@
-"""Compare a stretched cluster and a mirrored pair by latency and by traffic between regions, while nothing fails."""
+"""Compare a stretched cluster with a mirrored pair by latency, and by traffic between regions, while nothing fails."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ASSUMPTION = "Trials are independent"
 
 @dataclass(frozen=True, repr=False)
 class Steady(RowsResult):
-    """The quantities of `MEASURES` for each trial of each setting: one row per trial."""
+    """Latency and traffic of each setting: `rows` has one row per trial, with the columns of `MEASURES`."""
 
     TITLE = "Latency and traffic between regions, by design"
 
@@ -42,7 +42,7 @@ class Steady(RowsResult):
         return list(dict.fromkeys(self.rows.setting))
 
     def of(self, setting: str, measure: str) -> Estimate:
-        """Estimate a measure of `MEASURES` for a setting."""
+        """Estimate the geometric mean of a column of `MEASURES` over the trials of a setting."""
         label, unit = MEASURES[check_choice("measure", measure, MEASURES)]
         values = self.rows[measure][self.rows.setting == check_choice("setting", setting, self.settings)]
         about = {"quantity": f"{label}, {setting}", "claim": f"With “{setting}”, the {label} is {{}}", "unit": unit}
@@ -79,7 +79,7 @@ class Steady(RowsResult):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Warn about trials whose latency is that of a queue, or of the generator."""
+        """Warn of trials in which a queue grew, or the load generator fell behind, so that latencies include this."""
         late = {
             "the load generator was late": self.rows.fell_behind.astype(bool),
             f"fewer than {KEPT_UP:.0%} of the records due were acknowledged, so latencies are a queue's": self.rows.kept
@@ -118,10 +118,10 @@ def _text(one: Estimate) -> str:
 
 def steady(tables) -> Steady:
     """
-    Compute the quantities of every completed trial, without its warm-up.
+    Compute the columns of `MEASURES` for every completed trial, without its warm-up.
 
-    Bytes between regions are those that left the links from the first to the last sample of the trial's load, over the
-    payload that was acknowledged in the same time.
+    The bytes that all links delivered, from the first to the last sample during the load, are divided by the payload
+    that was acknowledged in the same time.
     """
     loads, histograms, samples, trials = (
         check_table(name, tables) for name in ("open_loop_loads", "open_loop_histograms", "link_samples", "trials")

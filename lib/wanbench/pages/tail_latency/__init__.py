@@ -1,4 +1,4 @@
-"""Compare end-to-end tail latencies of two systems: by rate, partitions and percentile, and where they rise."""
+"""Compare the tails of end-to-end latency of two systems, by rate, by partitions and by percentile."""
 
 from . import claims
 from .allowed import allowed

@@ -1,9 +1,8 @@
 """
 Compute the rate at which the fullest link of each system would be full, from the bytes that it carried.
 
-Every copy of a record uses links: to the leader, to followers, and to each consumer group. The counters of the links
-also include headers and requests, and reflect the placement of leaders. No latency is used, so this rate is independent
-of the knee of a latency curve.
+Copies of a record cross links to the leader, to followers, and to each consumer group. The links' counters include all
+of them, and headers and requests. No latency is used, so this rate is independent of the knee of a latency curve.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ ASSUMPTION = "Bytes per record on a link are the same at higher rates, although 
 @dataclass(frozen=True, repr=False)
 class Allowed(Result):
     """
-    The rate that the links allow each system, in records/s of all producers together.
+    The highest rate that the links allow each system (`rates`), in records/s of all producers together.
 
-    `trials` has one row per trial that counts: system, rate_records_per_s, partitions, link (the fullest, "from to"),
-    utilisation (of that link, mean over the counted seconds), busy_percent (of the busiest machine; NaN if not
-    sampled), kept_up, allowed_records_per_s.
+    `trials` has one row per trial that counts: system, rate_records_per_s, partitions, link (the fullest one, as "A to
+    B"), utilisation (of that link, mean after the warm-up, 0 to 1), busy_percent (processors of the busiest machine;
+    NaN if not sampled), kept_up (whether the system handled the requested rate), allowed_records_per_s.
     """
 
     rates: dict[str, Estimate]
@@ -63,8 +62,8 @@ class Allowed(Result):
         busy = late.busy_percent.mean()
         processors = f" and processors were {number(busy, 0)} % busy" if isfinite(busy) else ""
         return (
-            f" It fell behind in {len(late)} of {tried} at {number(rate)} records/s. In these trials the fullest link "
-            f"carried {quantity(late.utilisation.mean(), 'fraction')} of its rate{processors}."
+            f" The system fell behind in {len(late)} of {tried} at {number(rate)} records/s. In these trials the "
+            f"fullest link carried {quantity(late.utilisation.mean(), 'fraction')} of its rate{processors}."
         )
 
     def table(self) -> pd.DataFrame:
@@ -83,10 +82,10 @@ class Allowed(Result):
 
 def allowed(trials: SystemTrials, tables: Mapping[str, pd.DataFrame], **at) -> Allowed:
     """
-    Compute the rate that the links allow each system, with other settings fixed by `at` (such as partitions=9).
+    Compute the highest rate that the links allow each system, with other settings fixed by `at` (such as partitions=9).
 
-    `tables` must have link_samples of all links; metrics are used if they exist. MissingDataError if no link with a
-    rate was sampled, as on clusters outside the lab.
+    `tables` must have link_samples of all links; metrics are used if they exist. Raises MissingDataError: no link with
+    a rate was sampled, as on clusters outside the lab, or no system handled the requested rate in any trial.
     """
     own = trials.matching(**at).query("counts")
     own = own.assign(from_s=own.start_s + own.warmup_s, until_s=own.start_s + own.warmup_s + own.duration_s)
@@ -112,7 +111,7 @@ def allowed(trials: SystemTrials, tables: Mapping[str, pd.DataFrame], **at) -> A
 
 
 def _fullest_links(own: pd.DataFrame, samples: pd.DataFrame | None) -> pd.DataFrame:
-    """Return, for each trial, the link with the highest mean utilisation in the counted seconds: link, utilisation."""
+    """Return the link with the highest mean utilisation in the counted seconds of each trial, and this utilisation."""
     if samples is None or samples.empty:
         raise MissingDataError("links were not sampled: the cluster is outside the lab, or its links have no rate.")
     used = windows(samples).merge(own[[*KEY, "from_s", "until_s"]], on=KEY)
@@ -125,7 +124,7 @@ def _fullest_links(own: pd.DataFrame, samples: pd.DataFrame | None) -> pd.DataFr
 
 
 def _busy(own: pd.DataFrame, metrics: pd.DataFrame | None) -> pd.DataFrame:
-    """Return, for each trial, the processor utilisation of the busiest machine in the counted seconds: busy_percent."""
+    """Return busy_percent of each trial: the processor utilisation of the busiest machine in the counted seconds."""
     if metrics is None or metrics.empty:
         return pd.DataFrame(columns=[*KEY, "busy_percent"]).astype({"busy_percent": float})
     rows = metrics[metrics.source == "sysstat"].merge(own[[*KEY, "from_s", "until_s"]], on=KEY)

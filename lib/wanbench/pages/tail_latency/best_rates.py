@@ -1,11 +1,11 @@
 """
 Find the highest rate of each system at which a latency quantile meets an objective, from trials at stepped rates.
 
-The curve of the typical trial's quantile is interpolated on logarithmic axes, to find where it crosses the objective.
-The latency of a queue is far from linear between two steps, so an interval always includes the two steps around the
-rate. If the curve does not cross the objective, with all blocks or without one of them, the interval comes from
-Student's intervals of single steps. It then runs from the last step up to which all these intervals are within the
-objective, to the first step from which on all exceed it.
+The rate is where the curve of trials' quantiles (geometric mean), interpolated on logarithmic axes, is the objective.
+The latency of a queue is far from linear between two steps, so the interval always includes the two steps around the
+rate. If the curve does not cross the objective, or does not without one of the blocks, the interval comes from
+Student's intervals at the single steps: from the last step up to which all of these lie below the objective, to the
+first step from which on all lie above it.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ ASSUMPTION = "Blocks are independent and represent further blocks; the quantile 
 @dataclass(frozen=True)
 class BestRate:
     """
-    The highest rate that meets an objective, in records/s.
+    The highest rate at which latency meets an objective, in records/s.
 
-    The estimate is NaN if no step is shown to meet the objective, if all steps meet it, or if a step fails below one
-    that meets it. `bracket` contains the rate: it runs from the last step that meets the objective to the first
-    that does not.
+    `rate` is NaN if no step is shown to meet the objective, if all steps meet it, or if a lower step fails it than one
+    that meets it. `bracket` has the two steps around the rate: the last that meets the objective, and the first that
+    does not.
     """
 
     rate: Estimate
@@ -48,7 +48,7 @@ class BestRate:
 
     @property
     def formatted_bracket(self) -> str:
-        """The bracket, as text."""
+        """The two steps of `bracket` as text."""
         return span(*self.bracket, 0)
 
 
@@ -102,7 +102,7 @@ def _listed(rates: Iterable[float]) -> str:
 
 def crossing(x: np.ndarray, y: np.ndarray, goal: float) -> float:
     """
-    Interpolate where a rising curve crosses a goal; NaN if the whole curve lies above or below it.
+    Return the x at which a rising curve, interpolated between its points, crosses `goal`; NaN if it does not.
 
     >>> crossing(np.array([0.0, 1.0, 2.0]), np.array([0.0, 0.5, 2.5]), 1.5), crossing(np.arange(2.0), np.zeros(2), 1.0)
     (1.5, nan)
@@ -116,7 +116,7 @@ def crossing(x: np.ndarray, y: np.ndarray, goal: float) -> float:
 
 @dataclass(frozen=True, repr=False)
 class BestRates(Result):
-    """The highest rate of each system that meets an objective."""
+    """The highest rate of each system at which latency meets an objective."""
 
     stepped: dict[str, BestRate]
 
@@ -150,10 +150,10 @@ class BestRates(Result):
 
 def best_rates(trials: SystemTrials, objective_ms: float, *, q: float = 0.99, **at) -> BestRates:
     """
-    Estimate the highest rate of each system at which a percentile meets an objective.
+    Estimate the highest rate of each system at which the quantile `q` of latency is at most `objective_ms`.
 
-    `at` fixes other settings of the trials, such as partitions=9. MissingDataError if a system has too few steps or
-    blocks.
+    `at` fixes other settings of the trials, such as partitions=9. Raises MissingDataError: a system has too few steps
+    or blocks.
     """
     stepped = {}
     for name in trials.systems:

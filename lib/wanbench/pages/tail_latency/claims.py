@@ -1,9 +1,9 @@
 """
 Test source 003, tests 1 to 3: the tail latency of Confluent Cloud against that of Apache Kafka.
 
-Every number is read from the claims, so correcting a digit there corrects the verdict here. The source states
-advantages as the ratio of latencies and, in its column of improvements, as the excess (old - new) / new: the ratio less
-1. A re-run tests only claims about Apache Kafka.
+Every number of the source is read from its file of claims, so correcting a digit there corrects the verdict. The source
+states advantages as the ratio of latencies (old / new) and, in its column of improvements, as the excess, which is the
+ratio minus 1. Measured quantities test only claims about Apache Kafka.
 """
 
 from dataclasses import replace
@@ -28,14 +28,15 @@ CLUSTERS = {"2": 2, "28": 28}
 FIGURE_6 = {"2": ["f6-1", "f6-2", "f6-3"], "28": ["f6-4", "f6-5", "f6-6", "f6-7", "f6-8"]}
 """Rows of figure 6 by CKU, in order of rising throughput."""
 FIGURE_7 = {"2": ["f7-1", "f7-2"], "28": ["f7-3", "f7-4"]}
-"""Rows of figure 7 by CKU, in order of rising partitions."""
+"""Rows of figure 7 by CKU, in order of rising numbers of partitions."""
 ROWS_6, ROWS_7 = (rows["2"] + rows["28"] for rows in (FIGURE_6, FIGURE_7))
 AT_THE_LIMIT = {"2": "f6-3", "28": "f6-8"}
 """The row of figure 6 that continues figure 7: the same throughput with all partitions."""
 CONSISTENT = 2.0
 """
-A latency, or an advantage, is consistent if it differs by less than this factor. The source gives no limit; the
-smallest growth that it calls "significant", Apache Kafka's over partitions, is about a doubling.
+A latency, or an advantage, counts as consistent if its values differ by less than this factor. The source gives no
+limit; the smallest growth that it calls "significant", that of Apache Kafka's latency over partitions, is about a
+doubling.
 """
 BATCH_DEFAULT_BYTES = 16_384
 """batch.size of Kafka's Java producer (ProducerConfig)."""
@@ -57,7 +58,10 @@ SHOWN = {
     "largest_partitions_ratio": ("t2-improvement",),
     "largest_tail_ratio": ("t3-times",),
 }
-"""Quantities shown next to claims about Confluent Cloud that they cannot decide, because it was not tested."""
+"""
+Measured quantities that are shown next to claims about Confluent Cloud but cannot decide them, because Confluent Cloud
+was not tested.
+"""
 
 
 CHOSEN = "the step was chosen from the same trials for its large ratio, so the ratio is overestimated"
@@ -70,10 +74,10 @@ FAR, MIDDLE = 0.999, 0.5
 
 def tail_latency(**measured: Estimate | Result | None) -> Audit:
     """
-    Test every claim of the first half of source 003 (tests 1 to 3), on the source's own numbers and on a re-run.
+    Test every claim of the first half of source 003 (tests 1 to 3), by arithmetic on its numbers and by measurements.
 
-    `measured` has quantities of `RULES` and `SHOWN`, as `evidence` returns them. ParameterError for another name, or a
-    value that is not an estimate.
+    `measured` has the quantities that `evidence` returns. Raises ParameterError: a name is not in `RULES` or `SHOWN`,
+    or a value is not an estimate.
 
     >>> rows = tail_latency().table().set_index("claim")
     >>> rows.own[["p99-times", "t1-improvement", "t1-low-aggregate", "t3-times"]].tolist()
@@ -86,15 +90,15 @@ def tail_latency(**measured: Estimate | Result | None) -> Audit:
 
 
 def own_numbers(audit: Audit) -> None:
-    """Test the claims of tests 1 to 3 that can be tested on the source's own numbers."""
+    """Test the claims of tests 1 to 3 that arithmetic on the source's own numbers can test."""
     for claim, recomputed, working in (*_rates(audit), *_shapes(audit)):
-        audit.compare(claim, recomputed, f"Own numbers: {working}")
+        audit.compare(claim, recomputed, f"The source's numbers: {working}")
     for judge in (_client, _rows, _headlines, _growth, _caveats):
         judge(audit)
 
 
 def ratio(audit: Audit, row: str) -> float:
-    """Return the ratio of Apache Kafka's p99 to Confluent Cloud's in a row such as "f6-3"."""
+    """Return the ratio of Apache Kafka's p99 to Confluent Cloud's, in a row of figure 6 or 7 such as "f6-3"."""
     return audit.number(f"{row}-kafka") / audit.number(f"{row}-kora")
 
 
@@ -104,17 +108,20 @@ def _mb_per_s(audit: Audit, claim: str) -> float:
 
 
 def _by_partitions(cku: str) -> list[str]:
-    """Return the rows of a cluster at full throughput in the order of partitions: figure 7, then a row of figure 6."""
+    """Return the rows of a cluster (`cku`) at full throughput, by increasing partitions: figure 7, then one of 6."""
     return [*FIGURE_7[cku], AT_THE_LIMIT[cku]]
 
 
 def _rates(audit: Audit) -> list[tuple[str, float, str]]:
-    """Recompute egress (ingress x consumer groups), aggregate throughput, and limits of rates."""
+    """Recompute egress (ingress x consumer groups), aggregate throughput, and limits of rates, with the working."""
     reads, ingress = audit.number("fan-out"), audit.number("figure-1-ingress")
     low, high, full = (_mb_per_s(audit, name) for name in ("t1-low", "t1-high", "cku28-ingress"))
     most = high / 1e3 * (1 + reads)
     added = f"ingress is read {number(reads)} times, so the aggregate is {number(1 + reads)} times ingress"
-    reached = f"Holds if the highest aggregate reaches it. Own numbers: {added}: {number(most)} GB/s."
+    reached = (
+        f"Holds if the highest aggregate reaches the claimed number. The source's numbers: {added}: {number(most)} "
+        "GB/s."
+    )
     audit.judge("range-high", most >= audit.number("range-high"), reached)
     alone = f"{added}; {number(low * reads)} MB/s is egress alone."
     at_the_limit = ("figure-1-ingress", "t1-high", "t2-28cku-rate", "t3-rate")
@@ -131,12 +138,12 @@ def _rates(audit: Audit) -> list[tuple[str, float, str]]:
 
 
 def _shapes(audit: Audit) -> list[tuple[str, float, str]]:
-    """Recompute limits, topics and partitions of both clusters."""
+    """Recompute limits, topics and partitions of both clusters, with the working."""
     reads, each, rows, per_topic = audit.number("fan-out"), audit.number("t1-per-topic"), [], []
     for one, other in (("2", "28"), ("28", "2")):
         topics, partitions = audit.number(f"t1-{one}cku-topics"), audit.number(f"cku{one}-partitions")
         ingress = audit.number(f"cku{one}-ingress")
-        per_cku = f"That is {number(partitions / CLUSTERS[one], 0)} per CKU."
+        per_cku = f"A CKU then has {number(partitions / CLUSTERS[one], 0)} partitions."
         scaled = audit.number(f"cku{other}-ingress") / CLUSTERS[other] * CLUSTERS[one]
         rows += [
             (f"cku{one}-ingress", scaled, f"as much per CKU as with {other}."),
@@ -161,14 +168,17 @@ def _client(audit: Audit) -> None:
     ]
     audit.note(
         "linger",
-        f"Own numbers: in that time a producer has {number(min(per_linger), 1)} messages at the "
+        f"The source's numbers: within linger.ms a producer collects {number(min(per_linger), 1)} messages at the "
         f"lowest throughput and {number(max(per_linger), 1)} at the highest, for a topic of "
-        f"{number(audit.number('t1-per-topic'))} partitions; a batch takes {number(BATCH_DEFAULT_BYTES / size, 1)}.",
+        f"{number(audit.number('t1-per-topic'))} partitions; a batch holds {number(BATCH_DEFAULT_BYTES / size, 1)}.",
     )
     default = f"The default of the Java client is {number(BATCH_DEFAULT_BYTES)} bytes."
     audit.compare("batch", BATCH_DEFAULT_BYTES / 1024, default)
     messages = 1e6 * _mb_per_s(audit, "t1-high") / size * 3600 * audit.number("duration")
-    many = f"Own numbers: that is {number(messages / 1e9)} billion messages at the highest throughput, but only one"
+    many = (
+        f"The source's numbers: that is {number(messages / 1e9)} billion messages at the highest throughput, but only "
+        "one"
+    )
     audit.note("duration", f"{many} test per row: no repetition and no interval is printed.")
 
 
@@ -190,11 +200,13 @@ def _rows(audit: Audit) -> None:
         old, new = (audit.claims[name].formatted for name in pair)
         made = audit.from_printed(lambda old, new: PERCENT * (old - new) / new, *pair, unit="%")
         times = number(ratio(audit, row), 2)
-        audit.compare(f"{row}-gain", made, f"Own numbers: ({old} - {new}) / {new} is the excess; the ratio is {times}.")
+        audit.compare(
+            f"{row}-gain", made, f"The source's numbers: ({old} - {new}) / {new} is the excess; the ratio is {times}."
+        )
 
 
 def _setting(audit: Audit, claim: str, possible: bool, text: str) -> None:
-    """Note what a setting means, and judge it as wrong if other numbers of the source contradict it."""
+    """Add a note to the claim of a setting, and judge it as not reproduced unless it is `possible`."""
     audit.note(claim, text)
     if not possible:
         audit.judge(claim, False, text)
@@ -209,48 +221,53 @@ def _headlines(audit: Audit) -> None:
         times = ratios[row]
         texts.append(f"{old} / {new} = {number(times, 2)} as a ratio, {number(times - 1, 2)} as an excess")
     best, top = max(ratios.values()), ratios[AT_THE_LIMIT["28"]]
-    own = f"Own numbers: the largest improvement in figure 6 is {texts[0]}; that in figure 7 is {texts[1]}."
+    own = f"The source's numbers: the largest improvement in figure 6 is {texts[0]}; that in figure 7 is {texts[1]}."
     column = "like the column of improvements"
     reaching = sum(times >= audit.number("title") for times in ratios.values())
-    rows = f"{number(reaching)} of {number(len(ratios))} rows reach it."
-    reached = "Holds if the largest ratio reaches it, because the claim says “up to”."
+    rows = f"{number(reaching)} of {number(len(ratios))} rows reach the claimed ratio."
+    reached = "Holds if the largest ratio reaches the claimed ratio, because the claim says “up to”."
     audit.judge("title", best >= audit.number("title"), f"{reached} {own} {rows}")
-    shown = f"Holds if the ratio of p99 in the row of that rate exceeds it. That ratio is {number(top, 2)}."
+    shown = (
+        "Holds if the ratio of p99 in the row with the claim's rate exceeds the claimed ratio. The row has "
+        f"{number(top, 2)}."
+    )
     audit.judge("figure-1", top > audit.number("figure-1"), shown)
-    others = "Cases that are not printed may reach it; test 3 claims it for other percentiles."
+    others = "Cases that are not printed may reach the claimed ratio; test 3 claims this ratio for other percentiles."
     audit.compare("p99-times", best, f"{own} {others}")
     for claim in ("t1-improvement", "figure-5-times"):
-        audit.compare(claim, ratios[largest[0]] - 1, f"{own} The claim is the excess, {column}.")
+        audit.compare(claim, ratios[largest[0]] - 1, f"{own} The claim states the excess, {column}.")
     names = (f"{largest[1]}-{system}" for system in ("kafka", "kora"))
     times = audit.from_printed(lambda old, new: old / new, *names, unit="times")
-    excess = f"as an excess, {column}, it would be {number(times.estimate - 1, 1)}."
-    audit.compare("t2-improvement", times, f"{own} It is the ratio, rounded down; {excess}")
+    excess = f"as an excess, {column}, it would state {number(times.estimate - 1, 1)}."
+    audit.compare("t2-improvement", times, f"{own} The claim states the ratio, rounded down; {excess}")
     implied = (
-        "The source gives no numbers of figure 8. Own numbers: p99 at this rate and with as many topics improves by a "
-        f"factor of {number(top, 1)} in figure 6, so a higher percentile would have to improve by the claimed factor."
+        "The source prints no numbers of figure 8. In figure 6, at this rate and with as many topics, p99 improves by "
+        f"a factor of {number(top, 1)}, so only a higher percentile can improve by the claimed factor."
     )
     audit.judge("t3-times", None, implied)
     for claim, figure in (("t1-better", ROWS_6), ("t2-better", ROWS_7)):
         series = ", ".join(number(ratios[row], 2) for row in figure)
         holds = all(ratios[row] > 1 for row in figure)
-        audit.judge(claim, holds, f"Holds if every ratio is above 1. Own numbers: {series}.")
+        audit.judge(
+            claim,
+            holds,
+            f"Holds if each p99 of Apache Kafka exceeds that of Confluent Cloud. The source's ratios: {series}.",
+        )
 
 
 def _growth(audit: Audit) -> None:
-    """Test claims on how much each system's p99 grows from row to row of one cluster's table."""
+    """Test claims on how much each system's p99 grows with throughput and with partitions at one cluster."""
     by_partitions = {cku: _by_partitions(cku) for cku in CLUSTERS}
     (kafka, kora), (kafka_partitions, kora_partitions) = (
         [_growths(audit, rows, system) for system in ("kafka", "kora")] for rows in (FIGURE_6, by_partitions)
     )
     own = (
-        f"Own numbers: as throughput grows, the largest p99 of Apache Kafka over its smallest is {_texts(kafka)}, "
-        "and that "
-        f"of Confluent Cloud {_texts(kora)}. As partitions grow, these ratios are {_texts(kafka_partitions)} for "
-        "Apache "
-        f"Kafka, and {_texts(kora_partitions)} for Confluent Cloud."
+        "The source's numbers: as throughput grows, the largest p99 of Apache Kafka over its smallest is "
+        f"{_texts(kafka)}, and that of Confluent Cloud {_texts(kora)}. As the number of partitions grows, these ratios "
+        f"are {_texts(kafka_partitions)} for Apache Kafka, and {_texts(kora_partitions)} for Confluent Cloud."
     )
-    worse = f"Holds if it grows by a factor above {CONSISTENT:g} at the largest cluster."
-    same = f"Holds if it grows by a factor below {CONSISTENT:g} everywhere (the source gives no limit)."
+    worse = f"Holds if p99 grows by a factor above {CONSISTENT:g} at the largest cluster."
+    same = f"Holds if p99 grows by a factor below {CONSISTENT:g} everywhere (the source gives no limit)."
     stable = all(kora[cku] < kafka[cku] and kora_partitions[cku] < kafka_partitions[cku] for cku in CLUSTERS)
     everywhere = max(*kora.values(), *kora_partitions.values()) < CONSISTENT
     by_load, with_more = (
@@ -259,18 +276,26 @@ def _growth(audit: Audit) -> None:
     grows = all(each == sorted(each) for each in by_load.values())
     even = all(max(each) < CONSISTENT * min(each) for each in with_more.values())
     bound = f"Holds if the ratios at one cluster differ by a factor below {CONSISTENT:g} (the source gives no limit)."
-    all_partitions = f"Own numbers, with the row of figure 6 that has all partitions: {_series(with_more)}."
+    all_partitions = f"The source's numbers, with the row of figure 6 that has all partitions: {_series(with_more)}."
     every = [ratio(audit, row) for row in (*ROWS_6, *ROWS_7)]
     ends = f"{number(min(every), 2)} to {number(max(every), 2)}"
-    varies = f"Holds if the ratio differs by a factor above {CONSISTENT:g} between rows. Own numbers: {ends}."
+    varies = f"Holds if the ratio differs by a factor above {CONSISTENT:g} between rows. The source's numbers: {ends}."
     for claim, holds, working in (
         ("kafka-throughput", kafka["28"] > CONSISTENT, f"{worse} {own}"),
         ("kafka-partitions", kafka_partitions["28"] > CONSISTENT, f"{worse} {own}"),
-        ("more-stable", stable, f"Holds if Confluent Cloud's latency grows less in every case. {own}"),
+        (
+            "more-stable",
+            stable,
+            f"Holds if Confluent Cloud's latency grows by a smaller factor than Apache Kafka's in every case. {own}",
+        ),
         ("stays-low", everywhere, f"{same} {own}"),
         ("any-scenario", everywhere, f"{same} {own}"),
         ("figure-5-consistent", max(kora.values()) < CONSISTENT, f"{same} {own}"),
-        ("figure-5-expands", grows, f"Holds if the ratio grows from row to row. Own numbers: {_series(by_load)}."),
+        (
+            "figure-5-expands",
+            grows,
+            f"Holds if the ratio grows from row to row. The source's numbers: {_series(by_load)}.",
+        ),
         ("t2-consistent", even, f"{bound} {all_partitions}"),
         ("your-mileage", max(every) > CONSISTENT * min(every), varies),
     ):
@@ -278,7 +303,7 @@ def _growth(audit: Audit) -> None:
 
 
 def _growths(audit: Audit, rows: dict[str, list[str]], system: str) -> dict[str, float]:
-    """Return the largest over the smallest p99 of a system, by cluster."""
+    """Return, by cluster, the largest over the smallest p99 of a system in the cluster's rows."""
     p99 = {cku: [audit.number(f"{row}-{system}") for row in each] for cku, each in rows.items()}
     return {cku: max(values) / min(values) for cku, values in p99.items()}
 
@@ -292,14 +317,16 @@ def _series(ratios: dict[str, list[float]]) -> str:
 
 
 def _caveats(audit: Audit) -> None:
-    """Test the note under figure 7."""
+    """Test the note under figure 7, on tiered storage."""
     kora = [audit.number(f"{row}-kora") for row in _by_partitions("2")]
     loads = [*(audit.number(f"{row}-load") for row in FIGURE_7["2"]), audit.number("cku2-partitions")]
     series = ", ".join(f"{number(ms)} ms with {number(load)}" for ms, load in zip(kora, loads, strict=True))
-    again = "The note explains the first; the last, which is slow again, is neither marked nor explained."
-    falls = "It falls with the number of partitions, as the note says."
+    again = "The note explains the first p99; it neither marks nor explains the last, which is high again."
+    falls = "This p99 falls as the number of partitions grows, as the note says."
     course = again if kora[-1] > kora[-2] else falls
-    audit.judge("tiering", None, f"Own numbers: Confluent Cloud's p99 at 2 CKU is {series} partitions. {course}")
+    audit.judge(
+        "tiering", None, f"The source's numbers: Confluent Cloud's p99 at 2 CKU is {series} partitions. {course}"
+    )
     admitted = "This limits the whole comparison: Apache Kafka ran without tiered storage in all"
     marked = f"{len(ROWS_6 + ROWS_7)} rows, although only {len(FIGURE_7['2'])} are marked."
     audit.judge("not-alike", None, f"{admitted} {marked}")
@@ -307,10 +334,10 @@ def _caveats(audit: Audit) -> None:
 
 def evidence(by_rate: SideBySide | None = None, by_partitions: SideBySide | None = None) -> dict[str, Estimate]:
     """
-    Return every measured estimate that a claim refers to, by the names of `RULES` and `SHOWN`.
+    Return every measured quantity that tests a claim, by its name in `RULES` or `SHOWN`.
 
-    The first system stands for the source's Apache Kafka, and is the numerator of ratios. The highest throughput is the
-    last step at which both systems have trials that count, whether or not they kept up.
+    The first system represents the source's Apache Kafka, and is the numerator of ratios. The highest throughput is the
+    last step at which both systems have trials that count, even if they fell behind.
     """
     made = {}
     for name, table in (("", by_rate), ("partitions_", by_partitions)):
@@ -353,7 +380,7 @@ def _steps(table: SideBySide, steps: list) -> str:
 
 
 def _far_out(table: SideBySide) -> dict[str, Estimate]:
-    """Estimate p99.9 over p50 at the last step, and the largest ratio of both systems' percentiles there."""
+    """Estimate p99.9 over p50 at the last step, and the largest ratio of the systems' percentiles at this step."""
     (a, b), far, middle = table.steps[-1].tails, order.name(FAR), order.name(MIDDLE)
     at = f"at {number(table.steps[-1].step)} {table.unit}"
     ratios = [

@@ -1,12 +1,13 @@
 """
-Find the rate at which the latency of each system begins to rise (its knee), and compare it with what links allow.
+Find the rate at which the latency of each system begins to rise (its knee), and compare it with the rate links allow.
 
-On logarithmic axes, a line that is horizontal up to the knee and rises beyond is fitted by least squares to the typical
-trial's quantile at each step (segmented regression: Hudson 1966; Muggeo 2003). Its interval by the jackknife holds only
-if the rising part is straight. So it is widened to the last step below the knee and the first at twice the level. In
-simulation (data/validity/knees.csv) the interval for the knee of a second run contains it in 96 to 100 of 100 cases.
-The alternative Kneedle (Satopaa et al. 2011) depends on the first and last step. The law of a queue, a + b x / (c - x),
-is undefined beyond saturation, where some steps are measured on purpose.
+On logarithmic axes, a line that is horizontal up to the knee and rises beyond is fitted by least squares to the mean of
+trials' quantiles at each step (segmented regression: Hudson 1966; Muggeo 2003). The knee's interval by the jackknife is
+right only if the rising part is straight. So it is widened: to the last step below the knee, and to the first step
+above at which latency is twice the horizontal level. In simulation (data/validity/knees.csv) the interval for the knee
+of a second run contains this knee in 96 to 100 of 100 cases. Two alternatives are not used: Kneedle (Satopaa et al.
+2011) depends on the first and last step, and the law of a queue, a + b x / (c - x), is undefined beyond saturation,
+where some steps are measured on purpose.
 """
 
 from __future__ import annotations
@@ -32,9 +33,12 @@ from .step_curves import LEVEL, MIN_STEPS, RATE, StepCurve, ends, step_curve, st
 from .trials import SystemTrials
 
 POINTS = 2_000
-"""Number of knees tried: if the steps span a factor of 30, they are less than 0.2 % apart."""
+"""
+Number of candidate knees that a fit tries: if the steps span a factor of 30, neighbouring candidates differ by less
+than 0.2 %.
+"""
 RISE = 2.0
-"""A knee needs at least this ratio of the last step to the first: less may be an even rise, or scatter."""
+"""A knee needs at least this ratio of the last step to the first: a smaller ratio may be an even rise, or scatter."""
 WITHOUT = {
     "unknown": f"it is known at fewer than {MIN_STEPS} steps",
     "none": "it is not level first and then at least twice as high",
@@ -51,12 +55,16 @@ ASSUMPTION = "Blocks are independent and represent further blocks; the curve is 
 @dataclass(frozen=True)
 class Knee:
     """
-    The knee of one system, in records/s; its estimates are NaN if there is none.
+    The knee of one system's latency curve.
 
-    `second_run` has the interval into which the knee of a second run falls, with the same steps and as many blocks.
-    `where` is "inside", "none", "before the first step", "between the last two steps" (also if the second last step
-    does not differ from the steps before) or "unknown" (fewer than `MIN_STEPS` steps). `curve` ends before the first
-    step at which the quantile of a trial falls on a lost record. `level_ms` is the latency before the knee.
+    knee: Its rate in records/s; NaN if there is none.
+    second_run: The same, with the prediction interval for the knee of a second run with the same steps and as many
+        blocks.
+    where: "inside", "none", "before the first step", "between the last two steps" (also if the second last step does
+        not differ from the steps before) or "unknown" (fewer than `MIN_STEPS` steps).
+    curve: The fitted steps: those before the first at which a trial's quantile is unknown, because the record at it was
+        lost.
+    level_ms: The latency before the knee.
     """
 
     curve: StepCurve
@@ -73,7 +81,7 @@ class Knee:
         name, rates = order.name(self.curve.q), [f"{rate:,.0f}" for rate in self.curve.rates]
         if self.where == "unknown":
             known = f"{', '.join(rates) or 'none'} records/s"
-            return f"{name} has no knee, because it is known only at {known}; a knee needs {MIN_STEPS} steps."
+            return f"{name} has no knee, because {name} is known only at {known}; a knee needs {MIN_STEPS} steps."
         if self.where == "before the first step":
             below = f"a knee would lie below {rates[0]} records/s (no interval; {self.knee.basis})"
             return f"{name} rises from the first step on, so {below}."
@@ -87,7 +95,7 @@ class Knee:
 
 
 def knee_of(curve: StepCurve) -> Knee:
-    """Fit the knee of a curve to the steps before the first at which a trial's quantile falls on a lost record."""
+    """Fit the knee of a curve to the steps before the first in `curve.lost`, where a trial's quantile is unknown."""
     name, r = order.name(curve.q), len(curve.blocks)
     if curve.lost:
         first = curve.lost[0]
@@ -121,8 +129,10 @@ def knee_of(curve: StepCurve) -> Knee:
 
 def _steps_around(curve: StepCurve, value: float, level: float) -> tuple[float, float]:
     """
-    Return the rates between which a knee lies if the rising part has any shape: the last step below the fitted knee,
-    and the first step after it at which latency is `RISE` times the level.
+    Return two rates between which the knee lies, whatever the shape of the rising part.
+
+    They are the last step below the fitted knee (log rate `value`), and the first step above it at which latency is
+    `RISE` times the horizontal level (log latency `level`).
     """
     x = np.log(curve.rates)
     below = curve.rates[x < value - 2 * (x[-1] - x[0]) / POINTS]
@@ -132,8 +142,9 @@ def _steps_around(curve: StepCurve, value: float, level: float) -> tuple[float, 
 
 def broken_line(x: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
     """
-    Fit a line that is horizontal up to a knee and rises beyond it; returns knee, level and slope, NaN if it rises
-    nowhere.
+    Fit by least squares a line that is horizontal up to a knee and rises beyond it.
+
+    Returns the x of the knee, the y of the horizontal part and the slope beyond; all NaN if no such line rises.
 
     >>> x = np.arange(6.0)
     >>> [round(number, 2) for number in broken_line(x, 1 + 2 * np.maximum(x - 2.5, 0))]
@@ -175,9 +186,9 @@ def _where(x: np.ndarray, curve: StepCurve) -> str:
 @dataclass(frozen=True, repr=False)
 class Knees(Result):
     """
-    The knee of each system, the curve over all steps, and the rate that links allow.
+    The knee, the latency curve over all steps, and the rate that links allow (`links`), of each system.
 
-    Knees are fitted to the steps up to the first at which the system never kept up.
+    Knees are fitted to the steps up to the first at which the system handled the requested rate in no trial.
     """
 
     knees: dict[str, Knee]
@@ -192,7 +203,7 @@ class Knees(Result):
 
     @property
     def ratio(self) -> tuple[Estimate, ...]:
-        """The knee of the second system over that of the first; () unless both systems have a knee."""
+        """The ratio of the second system's knee to the first system's; () unless both have one."""
         (a, first), (b, second) = ((name, one.knee) for name, one in self.knees.items())
         if not (isfinite(first.estimate) and isfinite(second.estimate)):
             return ()
@@ -265,11 +276,12 @@ class Knees(Result):
 
 def knees(trials: SystemTrials, links: Allowed | None = None, *, q: float = 0.99, **at) -> Knees:
     """
-    Find the knee of each system in its trials at stepped rates, with other settings fixed by `at`.
+    Find the knee of each system's curve of the quantile `q`, with other settings fixed by `at` (such as partitions=9).
 
-    Steps above the first at which a system never kept up are left out, because there the quantile only shows how long a
-    trial lasts. Steps from the first at which the quantile falls on a lost record are left out, too. MissingDataError
-    if a system has too few steps or blocks.
+    Steps above the first at which a system handled the requested rate in no trial are left out, because there a queue
+    grows and the quantile depends on how long a trial lasts. Steps from the first at which a trial's quantile is
+    unknown, because the record at it was lost, are left out, too. Raises MissingDataError: a system has too few steps
+    or blocks.
     """
     fitted, curves = {}, {}
     for name in trials.systems:
@@ -284,9 +296,9 @@ def knees(trials: SystemTrials, links: Allowed | None = None, *, q: float = 0.99
 
 def highest_before_knees(trials: SystemTrials, **at) -> float:
     """
-    Return the highest rate with which every system kept up and which lies below every known knee.
+    Return the highest rate in records/s that every system handled in every trial and that lies below every known knee.
 
-    Beyond a knee, a percentile depends on how long a queue has grown. MissingDataError if there is no such rate.
+    Beyond a knee, a percentile depends on how long a queue has grown. Raises MissingDataError: there is no such rate.
     """
     known = [inf]
     with suppress(MissingDataError):
@@ -295,7 +307,7 @@ def highest_before_knees(trials: SystemTrials, **at) -> float:
 
 
 def _until_full(curve: StepCurve, rows: pd.DataFrame) -> StepCurve:
-    """Return the curve up to the first step at which the system never kept up."""
+    """Return the curve up to the first step at which the system kept up in no trial; `rows` are its trials."""
     kept_up = rows.groupby(RATE).kept_up.any()
     above = [rate for rate in curve.rates if not kept_up[kept_up.index < rate].all()]
     if not above or (curve.lost and curve.lost[0] <= above[0]):

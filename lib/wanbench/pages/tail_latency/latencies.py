@@ -1,4 +1,4 @@
-"""Compute latency distributions from values, open-loop loads, and results of the OpenMessaging Benchmark."""
+"""Compute latency distributions (`Tail`) from open-loop loads and from results of the OpenMessaging Benchmark."""
 
 from functools import partial
 
@@ -18,18 +18,19 @@ NEEDED = ("what", "group", "window", "warm_up", "n", "n_lost", "fell_behind", "c
 WINDOW_S = 10.0
 """Length of the benchmark's windows."""
 CLOCK_LIMITED = 0.01
-"""There is a caution if a larger share of latencies is below the uncertainty of the clocks."""
+"""A result has a caution if a larger share of latencies than this is below the uncertainty of the clocks."""
 
 
 def of_benchmark(
     quantiles: pd.DataFrame, windows: pd.DataFrame, *, what: str = "end to end", name: str = "OpenMessaging Benchmark"
 ) -> Tail:
     """
-    Reconstruct the distribution of one result of the OpenMessaging Benchmark, from its tables.
+    Reconstruct the latency distribution of one result of the OpenMessaging Benchmark.
 
-    `quantiles` and `windows` are tables quantiles and benchmark_windows. The benchmark's end-to-end latency counts from
-    the actual send time, in whole milliseconds of two clocks, so `resolution_ms` is 1; it drops values of zero or less.
-    Compare it with a load that ran before or after it: concurrent loads add to each other's latency.
+    `quantiles` and `windows` are the result's rows of tables quantiles and benchmark_windows; `what` is the kind of
+    latency. The benchmark counts end-to-end latency from the actual send time, in whole milliseconds of two clocks (so
+    `resolution_ms` is 1), and drops values of zero or less. Compare the result with a load that ran before or after the
+    benchmark: concurrent loads raise each other's latency. Raises ParameterError: the tables have no such latency.
     """
     rate = "publish_records_per_s" if str(what).startswith("publish") else "consume_records_per_s"
     check_columns("quantiles", quantiles, ["what", "window", "quantile", "latency_ms"])
@@ -58,7 +59,7 @@ def _below_in_windows(sizes: np.ndarray, curves: list[tuple[np.ndarray, np.ndarr
 
 
 def _curve(rows: pd.DataFrame, maximum: float | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the latencies that a window reports, and the share of its records up to each latency."""
+    """Return the latencies in ms that a window reports, and the share of the window's records up to each of them."""
     known = maximum is not None and not np.isnan(maximum)
     latencies = [0.0, *rows.latency_ms, *([maximum] if known else [])]
     shares = [0.0, *rows["quantile"], *([1.0] if known else [])]
@@ -69,12 +70,13 @@ def _curve(rows: pd.DataFrame, maximum: float | None) -> tuple[np.ndarray, np.nd
 
 def of_open_loop(frame: pd.DataFrame, *, what: str = "end to end", name: str = "the load") -> Tail:
     """
-    Return the latency distribution of open-loop loads, from when each record was due, without the warm-up.
+    Return the latency distribution of open-loop loads, without their warm-up; latency counts from when a record is due.
 
-    `frame` is table open_loop_histograms of one load or several; `what` is "end to end" (until receipt) or "publish"
-    (until acknowledgement). Each load is a run, and each of its seconds a part, which all consumer groups share because
-    their latencies depend on the same batches and brokers. A record that was never acknowledged, or never received by a
-    group, counts as slower than all others. ParameterError if nothing is left.
+    `frame` has the rows of one or several loads in table open_loop_histograms; `what` is "end to end" (until receipt)
+    or "publish" (until acknowledgement). For intervals, each load is a run of the Tail, and each second a part, merged
+    over consumer groups because their latencies depend on the same batches and brokers. A record that was never
+    acknowledged, or never received by a group, counts as slower than all others. Raises ParameterError: no histogram
+    is left.
     """
     check_columns("open_loop_histograms", frame, NEEDED)
     check_choice("what", what, WHAT)
@@ -108,7 +110,7 @@ def _below_in_seconds(seconds: list[tuple[np.ndarray, np.ndarray]], x: float) ->
 
 
 def _second(part: pd.DataFrame) -> tuple[tuple[np.ndarray, np.ndarray], int]:
-    """Return the histogram of a second, merged over the groups, and the number of lost records."""
+    """Return the histogram of a second, merged over consumer groups, and the number of lost records."""
     return distribution.summed(distribution.decoded(text) for text in part.histogram), int(part.n_lost.sum())
 
 

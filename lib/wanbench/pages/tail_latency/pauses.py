@@ -1,10 +1,10 @@
 """
-Test whether the slowest seconds coincide with broker pauses more often than other seconds.
+Test whether the slowest seconds coincide with pauses of brokers, such as garbage collections, more often than others.
 
-The slowest seconds are ranked within each trial, so that a slow trial with many pauses does not by itself suggest a
-cause. To see what chance would give, all pauses are shifted together around the trial, as on a circle. This keeps the
-autocorrelation of pauses and latencies, and breaks only their association (random toroidal shifts: Lotwick & Silverman
-1982, J. R. Stat. Soc. B 44, 406).
+The slowest seconds are those of each trial, so that a slow trial with many pauses does not by itself suggest a cause.
+To see what chance would give, all pauses of a trial are shifted together by a random time, and those that leave it at
+the end re-enter at the start. This keeps the autocorrelation of pauses and latencies, and breaks only their association
+(random toroidal shifts: Lotwick & Silverman 1982, J. R. Stat. Soc. B 44, 406).
 """
 
 from __future__ import annotations
@@ -23,11 +23,14 @@ from wanbench.methods.result import Estimate, Interval, Result, exact_binomial
 from wanbench.methods.tails.distribution import Tail, decoded
 
 SLOWEST = 0.1
-"""Share of the seconds of each trial that count as slow."""
+"""Share of each trial's seconds that count as slow: those with the highest latencies."""
 MIN_PAUSE_MS = 20.0
-"""Shorter pauses do not count: with young collections of an idle broker, most seconds would have a pause."""
+"""
+Shorter pauses do not count: if the short garbage collections of an idle broker counted, most seconds would have a
+pause.
+"""
 FEW = 5
-"""With fewer slow seconds there is a caution: the exact interval of 0 of 5 reaches 52 %."""
+"""With fewer slow seconds than this there is a caution: the exact interval for 0 of 5 seconds reaches 52 %."""
 ALPHA, LEVEL = 0.05, 0.95
 TRIAL = ["run_id", "test_id", "attempt"]
 METHOD = (
@@ -43,10 +46,10 @@ ASSUMPTION = (
 @dataclass(frozen=True, repr=False)
 class Causes(Result):
     """
-    The shares of slow seconds and of other seconds that contain a pause.
+    The shares of slow seconds (`slow`) and of other seconds (`others`) that contain a pause.
 
-    `p` is the share of arrangements (`n_shifts` random shifts of the pauses and the observed one) in which slow seconds
-    contain pauses more often than others by at least as much as observed.
+    `p` is the p-value of their difference: of the `n_shifts` random shifts of the pauses and the observed arrangement,
+    the share in which the difference is at least as large as observed.
     """
 
     slow: Estimate
@@ -58,26 +61,27 @@ class Causes(Result):
 
     @property
     def beyond_chance(self) -> bool:
-        """Whether slow seconds coincide with pauses more often than by chance, at 5 %."""
+        """Whether slow seconds contain pauses significantly more often than other seconds, at the 5 % level."""
         return self.p <= ALPHA
 
     @property
     def sentence(self) -> str:
         verdict = f"{'' if self.beyond_chance else 'not shown to be '}more often than by chance"
         return (
-            f"{self.slow.formatted} of the {count(self.slow.n, 'slowest second')} contain a pause of at "
-            f"least {number(MIN_PAUSE_MS)} ms, against {self.others.formatted} of the {count(self.others.n, 'other')}. "
-            f"This is {verdict} ({p_value(self.p)}, {count(self.n_shifts, 'shift')} of the pauses)."
+            f"{self.slow.formatted} of the {count(self.slow.n, 'slowest second')} contain a pause of at least "
+            f"{number(MIN_PAUSE_MS)} ms, against {self.others.formatted} of the "
+            f"{count(self.others.n, 'other second')}. This is {verdict} ({p_value(self.p)}, "
+            f"{count(self.n_shifts, 'shift')} of the pauses)."
         )
 
 
 def per_second(frame: pd.DataFrame) -> pd.DataFrame:
     """
-    Return p99 of the end-to-end latency of the first group for each second, by when records were due.
+    Return p99 of the end-to-end latency of the records due in each second, for the first consumer group.
 
-    `frame` is table open_loop_histograms; seconds of the warm-up and a shorter last second are left out. Columns:
-    run_id, test_id, attempt, start_s, length_s, and p99_ms, which is infinite if it falls on a lost record.
-    MissingDataError if there is no second.
+    `frame` is table open_loop_histograms; seconds of the warm-up and a shorter last second are left out. Columns of the
+    result: run_id, test_id, attempt, start_s, length_s, and p99_ms, which is infinite if it falls on a lost record.
+    Raises MissingDataError: there is no second.
     """
     check_columns("open_loop_histograms", frame, (*TRIAL, "what", "group", "warm_up", "n_lost", "histogram"))
     kept = (frame.what == "end to end") & ~frame.warm_up.astype(bool) & (frame.group == 0).fillna(False).astype(bool)
@@ -94,11 +98,11 @@ def per_second(frame: pd.DataFrame) -> pd.DataFrame:
 
 def with_pause(second: np.ndarray, at: np.ndarray, length: np.ndarray, shifts: np.ndarray) -> np.ndarray:
     """
-    Return which seconds overlap a pause, one row per shift.
+    Return whether each second overlaps a pause, after each shift of the pauses: (shifts, seconds).
 
-    `second` has the numbers of the observed seconds, from 0. `at` (start) and `length` of pauses are in seconds, `at`
-    since the start of second 0. `shifts` are seconds by which all pauses are moved; a pause that leaves the trial at
-    the end re-enters at the start.
+    `second` has the numbers of the observed seconds, from 0. `at` has the start of each pause, since the start of
+    second 0, and `length` its length, both in s. Each of `shifts` moves all pauses by so many s; a pause that leaves
+    the trial at the end re-enters at the start.
 
     >>> with_pause(np.arange(4), np.array([0.9, 3.5]), np.array([0.2, 0.1]), np.array([0.0, 1.0])).astype(int)
     array([[1, 1, 0, 1],
@@ -121,10 +125,10 @@ def with_pause(second: np.ndarray, at: np.ndarray, length: np.ndarray, shifts: n
 
 def causes(seconds: pd.DataFrame, pauses: pd.DataFrame | None, *, shifts: int = 999, seed: int = 0) -> Causes:
     """
-    Compare the share of seconds with a pause between the slowest tenth of each trial's seconds, by p99, and the others.
+    Compare how often a second contains a pause between the slowest tenth of each trial's seconds (by p99) and the rest.
 
-    `seconds` is the result of `per_second`, `pauses` table broker_pauses. MissingDataError if `pauses` is None, as for
-    brokers outside the lab, or if every second counts as slow.
+    `seconds` is the result of `per_second`, `pauses` table broker_pauses, `shifts` the number of random shifts. Raises
+    MissingDataError: `pauses` is None, as for brokers outside the lab, or every second counts as slow.
     """
     if pauses is None:
         raise MissingDataError("the brokers' logs are not known: they run outside the lab.")
@@ -157,7 +161,7 @@ def causes(seconds: pd.DataFrame, pauses: pd.DataFrame | None, *, shifts: int = 
 
 
 def _trials(seconds: pd.DataFrame, pauses: pd.DataFrame) -> list[tuple]:
-    """Return, for each trial, its rows, the indices of its seconds, the pauses that overlap it, and its start."""
+    """Return for each trial: its rows in `seconds`, the numbers of its seconds, its pauses, and its start in Unix s."""
     trials = []
     for rows in seconds.groupby(TRIAL, sort=False).indices.values():
         part = seconds.iloc[rows]
@@ -182,7 +186,12 @@ def _share(name: str, shares: np.ndarray, n: int, basis: str, warnings: tuple[st
 
 
 def _wilson(shares: np.ndarray, n: int) -> tuple[float, float]:
-    """Return Wilson's interval (1927) of the first share, with n divided by the design effect that the shifts show."""
+    """
+    Return Wilson's interval (1927) of the first of `shares`.
+
+    n is divided by the design effect: the variance of the other shares, from shifted pauses, over the binomial
+    variance.
+    """
     mean = shares[1:].mean()
     binomial = mean * (1 - mean) / n
     effective = n / max(1.0, shares[1:].var() / binomial) if binomial > 0 else float(n)

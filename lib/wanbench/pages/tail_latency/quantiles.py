@@ -30,7 +30,7 @@ METHOD = "the intervals of both quantiles, combined (Zou & Donner 2008); method 
 
 @dataclass(frozen=True, repr=False)
 class Quantiles(Result):
-    """Several quantiles of one distribution, each with its interval."""
+    """Several quantiles of one latency distribution (`tail`), as Estimates in ms with intervals (`numbers`)."""
 
     TITLE = "Quantiles of latency"
 
@@ -56,7 +56,7 @@ class Quantiles(Result):
 
 
 def quantiles(tail: Tail, at: Sequence[float] = QUANTILES, *, level: float = 0.95) -> Quantiles:
-    """Estimate quantiles of a distribution; raises the same errors as `Tail.estimate`."""
+    """Estimate the quantiles `at` of a distribution, each with an interval; raises the errors of `Tail.estimate`."""
     check_kind("tail", tail, Tail)
     at = order.check_quantiles(at)
     return Quantiles(tail, tuple(at), tuple(tail.estimate(q, level=level) for q in at))
@@ -78,7 +78,11 @@ class TailComparison(Result):
 
     @property
     def agree(self) -> list[bool | None]:
-        """Return whether 0 is in the interval of each difference; None if unknown or dependent on an infinite end."""
+        """
+        Whether each difference may be 0, because its interval contains 0.
+
+        None if the difference is unknown, or if its interval contains 0 only because an end is infinite.
+        """
         verdicts = []
         for one in self.differences:
             holds, closed = one.low <= 0 <= one.high, isfinite(one.low) and isfinite(one.high)
@@ -95,7 +99,7 @@ class TailComparison(Result):
         return f"“{self.b.tail.name}” and “{self.a.tail.name}” {' and '.join(parts)}."
 
     def figure(self) -> go.Figure:
-        """Draw the percentile plot of both."""
+        """Draw the percentile plot of both distributions."""
         return percentile_plot([self.a, self.b], note=self.sentence)
 
 
@@ -103,9 +107,7 @@ def compare_tails(
     a: Tail, b: Tail, at: Sequence[float] = QUANTILES, *, level: float = 0.95, **settings
 ) -> TailComparison:
     """
-    Estimate the differences of quantiles of two distributions; settings are those of `Tail.estimate`.
-
-    The distributions are treated as independent.
+    Estimate the differences, b minus a, of the quantiles `at` of two independent distributions, in ms.
     """
     both = [quantiles(tail, at, level=level, **settings) for tail in (a, b)]
     differences = []
@@ -129,9 +131,9 @@ def compare_tails(
 
 def difference(a, b) -> tuple[float, float, float]:
     """
-    Subtract a from b, each as (estimate, low, high), with the interval of Zou & Donner (2008).
+    Subtract a from b, each given as (estimate, low, high); return the difference with its interval (Zou & Donner 2008).
 
-    The result is NaN unless both estimates are finite.
+    All three are NaN unless both estimates are finite.
 
     >>> [round(end, 3) for end in difference((10.0, 9.0, 12.0), (20.0, 16.0, 21.0))]
     [10.0, 5.528, 11.414]
@@ -148,9 +150,12 @@ def _basis(estimate: Estimate, tail: Tail) -> str:
 
 def benchmark(own: TailTrials, tables: Mapping[str, pd.DataFrame]) -> TailComparison:
     """
-    Compare percentiles of the OpenMessaging Benchmark with those of open-loop trials on the same cluster.
+    Compare percentiles that the OpenMessaging Benchmark measured with those of open-loop trials on the same cluster.
 
-    MissingDataError if the benchmark was not run.
+    own: The open-loop trials.
+    tables: Tables of the benchmark's run.
+
+    Raises MissingDataError: the benchmark was not run.
     """
     runs = tables.get("benchmark_runs", pd.DataFrame())
     if not len(runs):
@@ -167,7 +172,7 @@ def benchmark(own: TailTrials, tables: Mapping[str, pd.DataFrame]) -> TailCompar
 
 @dataclass(frozen=True, repr=False)
 class Percentiles(Result):
-    """Percentiles of two systems at one load, and the number of records that each needs (test 3 of the source)."""
+    """Percentiles of two systems at one load (test 3 of the source), and how many records each percentile needs."""
 
     compared: TailComparison
 
@@ -219,7 +224,7 @@ class Percentiles(Result):
 
 
 def percentiles(a: TailTrials, b: TailTrials) -> Percentiles:
-    """Compare percentiles of two systems at one load, from the records of all their trials."""
+    """Compare percentiles of two systems at one load, each from the records of all trials of the system."""
     return Percentiles(compare_tails(a.pooled, b.pooled, PERCENTILES))
 
 
@@ -277,7 +282,7 @@ def percentile_plot(distributions: Sequence[Quantiles], *, note: str = "") -> go
 
 
 def _curve(tail) -> tuple[np.ndarray, np.ndarray]:
-    """Return the share of records above each latency, and the latency; dense points are thinned out."""
+    """Return the points to draw, thinned where dense: share of records that took longer, and latency in ms."""
     above = 1 - np.concatenate([[0.0], tail.cumulative[:-1]]) / tail.n
     # points are equidistant on the logarithmic axis
     places = np.unique(np.searchsorted(-above, -np.logspace(0, log10(above.min()), theme.MAX_POINTS)))

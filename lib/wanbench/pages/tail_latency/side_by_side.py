@@ -21,18 +21,18 @@ from .verdicts import VERDICTS, verdicts
 
 SYMBOLS, DASHES = ("circle", "square"), ("solid", "dash")
 BEYOND = "not received in time"
-"""Shown instead of a latency if the percentile falls on a lost record."""
+"""Shown instead of a latency if the percentile is that of a lost record."""
 
 
 @dataclass(frozen=True, repr=False)
 class Step:
     """
-    One row of a comparison.
+    The comparison of two systems at one step.
 
-    `step` is in records/s, or the number of partitions. `a` and `b` are the percentile of each system, from the records
-    of all its trials. `ratio` is the first system's percentile over the second's, in typical trials. `verdict` is on
-    the second system, and holds for all rows together (see `verdicts`); `reason` explains "not enough data". `tails`
-    are the trials that count.
+    `step` is a rate in records/s, or a number of partitions. `a` and `b` are the percentile in ms of each system, from
+    the records of all its trials. `ratio` is the first system's percentile over the second's, in typical trials.
+    `verdict` says whether the second system is better or worse than the first, as tested for all steps together (see
+    `verdicts`); `reason` explains the verdict "not enough data". `tails` are the trials that count.
     """
 
     step: float
@@ -51,7 +51,8 @@ class SideBySide(Result):
     """
     A percentile of two systems at each step of rate or partitions at which both have trials that count.
 
-    `missing` are the other steps. `points` has one row per trial that counts: system, step, latency_ms, kept_up.
+    `missing` has the other steps. `points` has one row per trial that counts: system, step, latency_ms (the
+    percentile), kept_up.
     """
 
     along: str
@@ -63,12 +64,12 @@ class SideBySide(Result):
 
     @property
     def TITLE(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]  # it has the level
-        """The percentile, the steps, and the level of the intervals."""
+        """The title: the percentile, what the steps are, and the level of the intervals."""
         return f"{self.name}, with {self.steps[0].a.formatted_level} intervals"
 
     @property
     def name(self) -> str:
-        """The percentile and the steps."""
+        """The percentile, and what the steps are."""
         return f"{order.name(self.q)} end to end by {STEPS[self.along]}"
 
     @property
@@ -102,7 +103,7 @@ class SideBySide(Result):
         return text
 
     def _lowest(self, ones: list[Estimate]) -> str:
-        """Say at which step the percentile is lowest, unless that is the first or the last."""
+        """Say at which step a system's percentile is lowest, or "" if that is the first or the last step."""
         low = int(np.argmin([one.estimate if isfinite(one.estimate) else inf for one in ones]))
         inside = 0 < low < len(ones) - 1
         return f" with the lowest value, {ones[low].formatted}, at {number(self.steps[low].step)}" if inside else ""
@@ -189,8 +190,7 @@ class SideBySide(Result):
             name=f"{p.replace('.', '-')}-by-{'rate' if along_rate else 'partitions'}",
             title=theme.headline(found, f"{self.name}, two systems"),
             subtitle=f"Small marker: one trial. Large marker: all records of a step, with {level} interval. "
-            "Hollow: the "
-            "system fell behind. Not drawn: percentiles that fall on a record not received in time.",
+            "Hollow: the system fell behind. Not drawn: percentiles of a record that was not received in time.",
             alt=f"{self.name}, {count(len(self.steps), 'step')}. {self.sentence}",
             caption=str(self),
             table=self.table(),
@@ -214,10 +214,10 @@ def _with_interval(one: Estimate, unknown: str = BEYOND) -> str:
 
 def side_by_side(trials: SystemTrials, along: str = RATE, *, q: float = 0.99, **at) -> SideBySide:
     """
-    Compare a percentile of two systems at each step of the rate or of the number of partitions.
+    Compare the quantile `q` of two systems at each step of the rate or of the number of partitions.
 
-    `along` is "rate_records_per_s" or "partitions"; `at` fixes the other. MissingDataError if there is no step at which
-    both systems have trials that count; ParameterError unless there are two systems.
+    `along` is "rate_records_per_s" or "partitions"; `at` fixes the other one. Raises MissingDataError: at no step do
+    both systems have trials that count. Raises ParameterError: there are not two systems.
     """
     if len(trials.systems) != 2:
         raise refusal("systems", ", ".join(trials.systems), "two of them")

@@ -1,8 +1,8 @@
 """
-Build the curve of a latency quantile against the rate, from trials at stepped rates: one per block, and their mean.
+Build the curve of a latency quantile against the rate from trials at stepped rates, in each block and as the mean.
 
-The curve holds logarithms of trials' quantiles, so its mean describes a typical trial. A missing trial is filled in
-from the effects of its block and its step; otherwise a slow block would bend the mean curve where its trial is missing.
+The mean is over logarithms of trials' quantiles, so it describes a typical trial. A missing trial is filled in from the
+effects of its block and its step; otherwise the mean curve would bend where a slow block lacks a trial.
 """
 
 from __future__ import annotations
@@ -26,20 +26,21 @@ LEVEL = 0.95
 """Confidence level of every interval of a curve."""
 COLUMNS = ("block", RATE, "tail")
 MIN_STEPS = 4
-"""Fewest steps of a curve: a flat part and a rising part need two each."""
+"""Minimum number of steps of a curve: its flat part and its rising part need two steps each."""
 MIN_BLOCKS = 2
-"""Fewest blocks of a curve: one block shows no scatter."""
+"""Minimum number of blocks of a curve: a single block shows no scatter."""
 FILL_ROUNDS = 50
-"""Number of iterations that fill in missing trials; the error shrinks by a constant factor in each."""
+"""Number of iterations that fill in missing trials; each iteration reduces the error by a constant factor."""
 
 
 @dataclass(frozen=True, eq=False)
 class StepCurve:
     """
-    A quantile against the rate, in ascending steps of records/s.
+    A latency quantile against the rate, at the steps `rates` in ascending order, in records/s.
 
     `logs` has the logarithm of each trial's quantile in ms: one row per block, one column per step. `n` is the number
-    of trials. At the rates of `lost` the quantile of a trial falls on a lost record, and `logs` has a lower bound.
+    of trials. At the rates in `lost`, a trial's quantile is unknown, because the record at it was lost; `logs` has a
+    lower bound.
     """
 
     q: float
@@ -58,14 +59,14 @@ class StepCurve:
 
     @property
     def mean(self) -> np.ndarray:
-        """The logarithm of the typical trial's quantile at each step."""
+        """The mean over blocks of the logarithm of the quantile in ms, at each step."""
         return self.logs.mean(axis=0)
 
     def table(self) -> pd.DataFrame:
         """
-        Return one row per step: `rate_records_per_s`, `latency_ms`, `low_ms`, `high_ms`.
+        Return one row per step: `rate_records_per_s`, `latency_ms`, and its interval `low_ms` to `high_ms`.
 
-        `latency_ms` is the geometric mean over blocks, NaN at the rates of `lost`.
+        `latency_ms` is the geometric mean over blocks, NaN at the rates in `lost`.
         """
         r = len(self.blocks)
         half = student(LEVEL, r) * self.logs.std(axis=0, ddof=1) / r**0.5 if r > 1 else np.full(len(self.rates), nan)
@@ -76,10 +77,10 @@ class StepCurve:
 
     def jackknife(self, statistic: Callable[[np.ndarray], float]) -> tuple[float, float]:
         """
-        Return a statistic of the mean curve, and its standard error by leaving out each block in turn.
+        Compute a statistic of the mean curve, and its standard error by the jackknife over blocks.
 
-        The method is that of Shao & Tu (1995, section 2.3). The error is NaN if the statistic is NaN when some block is
-        left out.
+        The method is that of Shao & Tu (1995, section 2.3). The error is NaN if the statistic is NaN without some
+        block.
         """
         r, value = len(self.blocks), statistic(self.mean)
         if r < 2:
@@ -90,9 +91,10 @@ class StepCurve:
 
 def step_curve(trials: pd.DataFrame, q: float = 0.99) -> StepCurve:
     """
-    Build the curve of one system. `trials` has one row per trial: `block`, `rate_records_per_s`, `tail`.
+    Build the curve of the quantile `q` of one system.
 
-    Of several trials of one block and step, the mean counts. ParameterError with fewer than 4 steps or 2 blocks.
+    `trials` has one row per trial: `block`, `rate_records_per_s`, `tail`. Several trials of one block and step are
+    averaged. Raises ParameterError: there are too few steps or blocks, or a quantile is not above 0.
     """
     check_columns("trials", trials, COLUMNS)
     order.check_quantile(q)
@@ -118,7 +120,7 @@ def step_curve(trials: pd.DataFrame, q: float = 0.99) -> StepCurve:
 
 def filled(logs: np.ndarray) -> np.ndarray:
     """
-    Return the table with each missing cell filled by the sum of its row effect and column effect.
+    Return the table with NaN replaced by the overall mean plus the effects of the row and of the column.
 
     >>> filled(np.array([[1.0, 2.0], [3.0, np.nan]])).round(3).tolist()
     [[1.0, 2.0], [3.0, 4.0]]
@@ -137,12 +139,12 @@ def rising(logs: np.ndarray) -> np.ndarray:
 
 
 def student(level: float, units: int) -> float:
-    """Return Student's t factor for this many units; infinite with fewer than two."""
+    """Return Student's t quantile for an interval of this level from `units` units; infinite with fewer than two."""
     return float(t_quantile(level, units - 1)) if units > 1 else float("inf")
 
 
 def ends(value: float, half: float) -> tuple[float, float]:
-    """Return both ends of an interval, from the logarithm of the estimate and half the width; NaN if one is."""
+    """Return the ends of an interval, exp(value - half) and exp(value + half); NaN if an argument is not finite."""
     if not (isfinite(value) and isfinite(half)):
         return nan, nan
     with np.errstate(over="ignore"):

@@ -1,9 +1,9 @@
 """
 Read the trials of several systems at steps of rate or partitions: which of them count, and their latencies.
 
-If the generator fell behind its own schedule, or the backlog of the trial's start was still draining, the trial is no
-test of the system under this load. It is left out of curves and comparisons, and the table shows why. A trial in which
-the system fell behind counts.
+If the load generator fell behind its own schedule, or a backlog from the start of the trial was still draining, the
+trial does not test the system under this load. It is left out of curves and comparisons, and the table shows why. A
+trial in which the system fell behind counts.
 
 The *pooled* quantile is the quantile of the records of all trials; tables of latencies show it. The quantile of a
 *typical trial* is the geometric mean of the quantiles of single trials. Comparisons use the latter, because a pooled
@@ -39,8 +39,8 @@ ACKNOWLEDGED = "acknowledged_records_per_s"
 STEPS = {RATE: "rate", PARTITIONS: "partitions"}
 KEPT_UP = 0.98
 """
-A system keeps up if it acknowledges at least this share of the requested rate, and groups receive as much. Below,
-latency grows by more than 20 ms in each second, so the tail depends only on the length of the trial.
+A system keeps up if it acknowledges at least this share of the requested rate, and consumer groups receive as many.
+Below this share, latency grows by more than 20 ms in each second, so the tail depends only on the length of the trial.
 """
 LOAD = (RATE, "topics", PARTITIONS, "record_bytes", "start_s", "warmup_s", "duration_s", ACKNOWLEDGED)
 LOAD += ("received_records_per_s", "late_p99_ms", "fell_behind", "error")
@@ -53,12 +53,12 @@ NEEDED = {
 BEHIND = "the generator fell behind its schedule"
 DRAINING = "the backlog from its start was still draining, so its warm-up was too short"
 """
-Why a trial does not count whose median latency falls by half, from each quarter of its seconds to the next. The latency
-of a system in steady state scatters, and it grows if the system falls behind; neither falls steadily.
+The reason why a trial does not count if its median latency halves from each quarter of its seconds to the next. In
+steady state latency only scatters, and it grows if the system falls behind; in neither case does it fall steadily.
 """
 METHOD = (
     "percentile in the later half of a trial's seconds over that in the earlier half; Student's t on logarithms, "
-    "trials as units"
+    "trials as independent units"
 )
 ASSUMPTION = "Trials are independent; drift within a trial has the same direction in all of them"
 
@@ -68,8 +68,8 @@ class TailTrials:
     """
     Repeated trials of one system at one load.
 
-    `tails` are the latencies of each trial after its warm-up, and `blocks` their blocks; by default each trial is a
-    separate block.
+    `tails` has the latency distribution of each trial after its warm-up, and `blocks` the block of each trial; by
+    default each trial is a separate block.
     """
 
     name: str
@@ -86,16 +86,16 @@ class TailTrials:
 
     @cached_property
     def pooled(self) -> Tail:
-        """The distribution of the records of all trials, with the trials as units of intervals."""
+        """The latency distribution of the records of all trials, with intervals whose units are trials."""
         return merged(self.tails, self.name)
 
     def by_trial(self, q: float) -> np.ndarray:
-        """Return the quantile of each trial, in ms."""
+        """Return the quantile `q` of each trial, in ms."""
         return np.array([tail.quantile(q) for tail in self.tails])
 
 
 def merged(tails: Sequence[Tail], name: str) -> Tail:
-    """Return one distribution of the records of several trials, with the trials as its runs."""
+    """Return the latency distribution of the records of several trials; each trial is one run of the Tail."""
     values, place = np.unique(np.concatenate([tail.values_ms for tail in tails]), return_inverse=True)
     counts = np.bincount(place, weights=np.concatenate([tail.counts for tail in tails]), minlength=len(values))
     # a trial whose parts are not known is one part
@@ -120,11 +120,12 @@ def _below_in_all(parts: Sequence[Parts], x: float) -> np.ndarray:
 @dataclass(frozen=True, repr=False)
 class SystemTrials(RowsResult):
     """
-    Trials by system and step.
+    The trials of all systems at all steps.
 
     `rows` has one row per trial: system, block, rate_records_per_s (requested, of all producers together), partitions
-    (in total), payload_bps, acknowledged_records_per_s, late_p99_ms (delay of the generator), kept_up (whether the
-    system did), counts, why (why it does not count), and tail (the end-to-end latencies of a trial that counts).
+    (of all topics), payload_bps, acknowledged_records_per_s, late_p99_ms (delay of the generator), kept_up (whether the
+    system acknowledged and delivered at least `KEPT_UP` of the requested rate), counts, why (why it does not count),
+    and tail (end-to-end latencies, if the trial counts).
     """
 
     systems: tuple[str, ...]
@@ -168,21 +169,21 @@ class SystemTrials(RowsResult):
         return pd.DataFrame(rows)
 
     def steps(self, along: str, **at) -> list[float]:
-        """Return the measured steps of rate or partitions in order, with the other one fixed by `at`."""
+        """Return the measured rates or numbers of partitions (`along`) in order, with the other fixed by `at`."""
         check_choice("step", along, STEPS)
         return sorted(self.matching(**at)[along].unique().tolist())
 
     def stepped(self, system: str, **at) -> pd.DataFrame:
-        """Return a system's trials that count, at values fixed by `at`, as input of `step_curve`."""
+        """Return a system's trials that count, with the rate or partitions in `at`, as `step_curve` needs them."""
         rows = self.matching(**at)
         check_choice("system", system, self.systems)
         return rows[rows.counts & (rows.system == system)]
 
     def at(self, system: str, **step) -> TailTrials:
         """
-        Return the trials of a system at one step; MissingDataError if none counts.
+        Return the trials of a system that count at one step; MissingDataError if none counts.
 
-        `step` gives values of rate_records_per_s and partitions.
+        `step` has values of rate_records_per_s, partitions, or both.
         """
         rows = self.stepped(system, **step)
         if rows.empty:
@@ -191,14 +192,15 @@ class SystemTrials(RowsResult):
         return TailTrials(system, tuple(rows["tail"]), tuple(rows.block))
 
     def part(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return the rows of another table that belong to trials which count and in which the system kept up."""
+        """Return the rows of the table `frame` that belong to trials with `counts` and `kept_up`."""
         kept = self.rows[self.rows.counts & self.rows.kept_up]
         return frame.merge(kept[KEY].astype(frame[KEY].dtypes), on=KEY)
 
     def highest_kept(self, below: float = inf, **at) -> float:
         """
-        Return the highest rate below a limit with which every system kept up in every trial; MissingDataError if there
-        is none.
+        Return the highest rate under `below`, in records/s, at which all systems kept up in all trials.
+
+        Raises MissingDataError: there is none.
         """
         rows = self.matching(**at)
         rows = rows[rows.counts & (rows[RATE] < below)]
@@ -209,7 +211,7 @@ class SystemTrials(RowsResult):
         return float(kept.index.max())
 
     def matching(self, **at) -> pd.DataFrame:
-        """Return the rows with a given rate, number of partitions, or both."""
+        """Return the rows with the rate_records_per_s, the partitions, or both, in `at`."""
         rows = self.rows
         for name, value in at.items():
             check_choice("step", name, STEPS)
@@ -221,8 +223,9 @@ def trials(tables: Mapping[str, pd.DataFrame], systems: Sequence[str]) -> System
     """
     Read the trials of a run that was planned with `design.systems_by_steps`.
 
-    `systems` names the systems in the order to show them. `tables` must have those of NEEDED. MissingDataError if no
-    trial of these systems was measured; ParameterError if a table or a column is missing.
+    `systems` names the systems, in the order in which tables and figures show them. `tables` must have those of NEEDED.
+    Raises MissingDataError: no trial of these systems was measured. Raises ParameterError: a table or a column is
+    missing.
     """
     for name, columns in NEEDED.items():
         check_columns(name, check_table(name, tables), columns)
@@ -259,7 +262,7 @@ def _unusable(fell_behind: bool | None, latencies: pd.DataFrame | None) -> str:
 
 
 def _drains(latencies: pd.DataFrame) -> bool:
-    """Tell whether the median falls from each quarter of the counted seconds to the next, and by half in total."""
+    """Return whether the median latency falls in each quarter of the counted seconds, and to half or less in total."""
     counted = latencies[~latencies.warm_up.astype(bool)]
     quarters = np.array_split(np.sort(counted.window.unique()), 4)
     if not len(quarters[-1]):
@@ -270,10 +273,11 @@ def _drains(latencies: pd.DataFrame) -> bool:
 
 def settled(trials: SystemTrials, tables: Mapping[str, pd.DataFrame]) -> Estimate:
     """
-    Estimate how p99 changes from the earlier to the later half of the counted seconds, over trials that kept up.
+    Estimate the ratio of p99 in the later half of a trial, without its warm-up, to that in the earlier half.
 
-    A trial of a few seconds is too short to test for drift, but all trials together are long enough. If the interval
-    contains 1, there is no significant drift. MissingDataError if no trial that kept up has two seconds.
+    A trial of a few seconds is too short to test for drift, so the ratio is the mean over all trials that kept up. If
+    its interval contains 1, there is no significant drift. Raises MissingDataError: no trial that kept up has two
+    seconds after its warm-up.
     """
     histograms, ratios = trials.part(tables["open_loop_histograms"]), []
     for _, part in histograms[(histograms.what == WHAT) & ~histograms.warm_up].groupby(KEY):

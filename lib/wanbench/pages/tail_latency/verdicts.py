@@ -1,11 +1,11 @@
 """
-Decide for each row of a table whether one system's tail is better, worse or tied, from repeated trials of both.
+Decide for each row of a table whether one system's latency tail is better, worse or tied, from repeated trials of both.
 
-The verdict is on the ratio of both systems' quantiles within a block: its geometric mean over blocks, with Student's t
-on the logarithm. It is "tied" if the interval of the ratio lies within a margin around 1, which amounts to two
-one-sided tests (Schuirmann 1987) at (1 - level) / 2 each. Otherwise it is "better" or "worse" if the ratio differs
-significantly from 1, and "not enough data" if not. The p-values of both tests are adjusted over the rows (Holm 1979),
-so a table of equal systems has a false verdict in 5 of 100 cases.
+The ratio of both systems' quantiles is taken within each block, and averaged geometrically over blocks, with Student's
+t on the logarithm. The verdict is "tied" if the interval of the mean ratio lies within a margin around 1, which amounts
+to two one-sided tests (Schuirmann 1987) at (1 - level) / 2 each. Otherwise it is "better" or "worse" if the ratio
+differs significantly from 1, and "not enough data" if not. The p-values of both kinds of test are adjusted over the
+rows (Holm 1979), so that a table of equal systems has any false verdict in 5 of 100 cases.
 """
 
 from __future__ import annotations
@@ -41,11 +41,14 @@ to within 6 %.
 """
 MIN_BEYOND = 5
 """
-Fewest records above the quantile in each trial. With fewer, the quantile is near the slowest record, and depends on the
-number of records of the trial.
+Minimum number of records above the quantile in each trial. With fewer records, the quantile is near the slowest record,
+and depends on the number of records of the trial.
 """
 COARSE = 0.01
-"""The resolution of latencies is ignored below this share of the quantile, because it is small against the margin."""
+"""
+The resolution of latencies is ignored below this share of the quantile, because the resolution is then small compared
+with the margin.
+"""
 METHOD = "Student's t on the logarithm of the ratio within a block (paired); geometric mean over blocks"
 ASSUMPTION = "Blocks are independent and represent further blocks; logarithms of ratios scatter symmetrically"
 
@@ -53,7 +56,7 @@ ASSUMPTION = "Blocks are independent and represent further blocks; logarithms of
 @dataclass(frozen=True, repr=False)
 class Verdicts(RowsResult):
     """
-    Verdicts on two systems, with the ratio of their quantiles (`ratios`), row by row.
+    Verdicts on two systems a and b, with the ratios of their quantiles (`ratios`), row by row.
 
     `rows` has the columns `row` (label), `quantile`, `a_ms` and `b_ms` (pooled quantiles), `ratio` (b over a, of
     typical trials), `low` and `high` (individual interval; 0 or infinite if one system lost records), `n_blocks`,
@@ -73,7 +76,7 @@ class Verdicts(RowsResult):
 
 
 def verdict(a: TailTrials, b: TailTrials, at: float | Sequence[float] = QUANTILES) -> Verdicts:
-    """Decide whether b has a better, worse or tied tail than a at one load, at one quantile or several."""
+    """Decide whether b's latency is better than, worse than or tied with a's at one load, at each quantile in `at`."""
     return verdicts({"": (a, b)}, at)
 
 
@@ -81,9 +84,9 @@ def verdicts(
     rows: Mapping[Hashable, tuple[TailTrials, TailTrials]], at: float | Sequence[float] = QUANTILES
 ) -> Verdicts:
     """
-    Give verdicts on all rows of a table together, such as one row per step, at each quantile.
+    Decide about all rows of a table together, such as one row per step, at each quantile in `at`.
 
-    `rows` maps the label of a row to the trials of a and b. Trials of the same block are compared.
+    `rows` maps the label of each row to the trials of a and of b. Trials of the same block are compared.
     """
     quantiles = order.check_quantiles(at)
     if not check_kind("rows", rows, Mapping):
@@ -156,9 +159,9 @@ def _row(label: Hashable, a: TailTrials, b: TailTrials, q: float) -> tuple[dict,
 
 def _coarseness(a: TailTrials, b: TailTrials, q: float) -> float:
     """
-    Return the largest error that the resolution of latencies can cause in a log ratio; 0 below `COARSE`.
+    Return the largest error of a log ratio that the resolution of latencies can cause; 0 if it is below `COARSE`.
 
-    This is the resolution over the quantile, summed over both systems. The resolution is the stated value or, if
+    The error is the resolution over the quantile, summed over both systems. The resolution is the stated value or, if
     larger, the smallest difference between two values of a trial.
     """
 
@@ -172,10 +175,10 @@ def _coarseness(a: TailTrials, b: TailTrials, q: float) -> float:
 
 def _p_values(logs: np.ndarray, margin: float, coarse: float = 0.0) -> tuple[float, float]:
     """
-    Return the p-values of the tests that the ratio is 1, and that it lies outside the margin.
+    Return two p-values: of the hypothesis that the ratio is 1, and of the hypothesis that it lies outside the margin.
 
-    The second p-value is doubled: it is at most alpha if the interval lies within the margin. The mean may be wrong by
-    `coarse` in either direction.
+    The second one is doubled, so that it is at most alpha if the interval at level 1 - alpha lies within the margin.
+    `margin` is that of the log ratio; `coarse` is how far the mean of `logs` may be wrong in either direction.
 
     >>> [round(p, 4) for p in _p_values(np.log([1.01, 0.99, 1.02, 0.98]), np.log(1.1))]
     [0.9899, 0.0019]
@@ -188,7 +191,9 @@ def _p_values(logs: np.ndarray, margin: float, coarse: float = 0.0) -> tuple[flo
 
 def _log_ratios(a: TailTrials, b: TailTrials, q: float) -> tuple[np.ndarray, tuple[str, ...]]:
     """
-    Return the log ratio of each block that both systems have; of several trials in a block, the geometric mean counts.
+    Return the log ratio, b over a, in each block with trials of both systems, and notes on what is left out.
+
+    Several trials of one system in a block count as their geometric mean.
     """
     sides = {name: pd.Series(each.by_trial(q), index=list(each.blocks)) for name, each in (("a", a), ("b", b))}
     values = pd.concat(sides)

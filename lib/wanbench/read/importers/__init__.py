@@ -1,5 +1,5 @@
 """
-Read, into the declared tables, measurements that other people published, and record the source of each file.
+Read measurements that other people published into the declared tables, and record the source of each file.
 
 Every importer returns tables by name, as `ingest.read_run` does: tests, pings, echoes, transfers, sources, unread,
 flags, and regions if the source has coordinates. `ingest.summarise_pairs` computes table pairs from them.

@@ -49,7 +49,7 @@ class Sheet:
         return list(self._columns)
 
     def need(self, *columns: str | tuple[str, ...]) -> None:
-        """Raise RawDataError unless each column exists; of a tuple of columns, one suffices."""
+        """Raise RawDataError unless each of `columns` exists or, for a tuple, at least one column of the tuple."""
         groups = [(column,) if isinstance(column, str) else column for column in columns]
         missing = [group for group in groups if self.first(*group) is None]
         if missing:

@@ -4,7 +4,7 @@ Read flent's data files (.flent, .flent.gz, .flent.bz2): RTTs into table pings, 
 Only raw values are read, not the sums and means that flent computes. A series in ms is a row of pings. Values of ping,
 fping and irtt are single echoes, so the row has all statistics; values of netperf UDP_RR are means over intervals, so
 the row has only the tool's overall mean. A series in Mbits/s of netperf or iperf is one transfer at the tool's mean
-rate. A series without values gives a row without values.
+rate. A series without values becomes a row without values.
 """
 
 import re

@@ -7,7 +7,7 @@ Read output of `sadf -j` from sysstat 10.1 to 12.7.9 into table metrics.
   its end.
 - Only the statistics in `KINDS` are read.
 - Times must be in UTC, as sadf prints them by default, in whole seconds.
-- A file <name>.hosts.json next to <name>.sadf.json gives the names of the hosts.
+- A file <name>.hosts.json next to <name>.sadf.json has the names of the hosts.
 """
 
 import json

@@ -33,7 +33,8 @@ REVERSE = "_bidir_reverse"
 
 def read(source) -> dict[str, list[dict]]:
     """
-    Read iperf3's output, given as a path or bytes, into rows of tables transfers and intervals without context columns.
+    Read iperf3's output, a path or bytes, into rows of tables transfers and intervals without context (run, test,
+    regions, file).
 
     A RawDataError names what is missing, truncated, of the wrong type or impossible.
 

@@ -155,7 +155,7 @@ class Members:
         return Members(self.path, self.line_number, values, self.where)
 
     def refuse(self, found: str, expected: str) -> NoReturn:
-        """Raise the RawDataError for this file."""
+        """Raise RawDataError for this object's line, with what was found and what was expected."""
         raise RawDataError(self.path, self.line_number, found, expected)
 
     def members(self, name: str) -> Members:
@@ -226,7 +226,7 @@ class Members:
 def typed(members: Members, kind: type[T]) -> T:
     """
     Convert an object to the Struct `kind`. A member that is missing, null or NaN keeps its default. A negative count
-    becomes None if the Struct allows negative counts. A RawDataError names the first member with an invalid value.
+    that the Struct allows means unknown: it is kept, or becomes None. A RawDataError names the first invalid member.
     """
     try:
         return msgspec.convert(members.values, kind)

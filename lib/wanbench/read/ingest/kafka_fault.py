@@ -67,7 +67,7 @@ _CONTROLLER = "Becoming the active controller"
 
 
 def read(path) -> dict[str, pd.DataFrame]:
-    """Read the tables of one fault episode, without context columns; raise RawDataError for invalid files."""
+    """Read a fault episode's tables, without context (run, test, regions, file); RawDataError for invalid files."""
     path = Path(path)
     top = open_document(path, "a fault episode in JSON")
     settings = top.members("settings")

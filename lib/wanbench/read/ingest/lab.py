@@ -18,13 +18,17 @@ LINK = ["run_id", "from_region", "to_region"]
 
 
 def read_links(path) -> dict[str, pd.DataFrame]:
-    """Read a lab session's final counters into table link_counters, with a null run_id; RawDataError if invalid."""
+    """Read a lab session's final counters into table link_counters without run_id; RawDataError for another file."""
     rows = _objects(path, "a JSON list with one object per link")
     return {"link_counters": fitting(path, "link_counters", [row | {"run_id": None} for row in rows])}
 
 
 def read_devices(path) -> dict[str, pd.DataFrame]:
-    """Read a lab session's counters into table device_counters, without context columns; RawDataError if invalid."""
+    """
+    Read a lab session's counters into table device_counters, without context (run, test, regions, file).
+
+    Raise RawDataError if the file is not a list of such counters.
+    """
     rows = _objects(path, "a JSON list with one object per region and device")
     return {"device_counters": fitting(path, "device_counters", rows)}
 
@@ -118,7 +122,7 @@ _COST = 'a JSON object with "expected" and "spent", each with "items" that have 
 @dataclass(frozen=True)
 class LabCost:
     """
-    Expected and actual cost of a run in US dollars, lowest and highest, over all its sessions.
+    Expected and actual cost of a run's rented hosts over all lab sessions, each as (lowest, highest) in US dollars.
 
     `unknown` names items without a price, which are left out. `killed` is the number of killed sessions. The maximum
     assumes that their hosts ran until they shut themselves down.

@@ -2,8 +2,8 @@
 Read output of netperf: TCP_RR and UDP_RR into table pings, TCP_STREAM, TCP_MAERTS and UDP_STREAM into transfers.
 
 A request of one byte and its answer take one round trip. With one transaction in flight, 1 / rate is therefore the mean
-RTT, including processing on both hosts. Other statistics need the option -k (MIN_LATENCY, P50_LATENCY, ...). Default
-output and that of -k are read. A file may hold several tests, and other lines around them.
+RTT, including processing on both hosts. Other statistics need the option -k (MIN_LATENCY, P50_LATENCY, ...). Both the
+default output and that of -k are read. A file may have several tests, and other lines around them.
 """
 
 import re

@@ -202,8 +202,8 @@ def mixture(tables: Mapping[str, pd.DataFrame]) -> str | None:
 
 def of_setting(tables: Mapping[str, pd.DataFrame], setting: str | Iterable[str]) -> dict[str, pd.DataFrame]:
     """
-    Select imported tests whose setting matches a pattern, with their data and flags; flags that are not about a row are
-    kept.
+    Keep only imported tests whose setting matches a pattern, the rows of these tests in all tables, and flags of these
+    rows. Flags that are not about a row are kept, too.
     """
     by_test = {name: frame for name, frame in tables.items() if set(KEY) <= set(frame.columns)}
     chosen = selected(by_test, setting)
@@ -213,7 +213,7 @@ def of_setting(tables: Mapping[str, pd.DataFrame], setting: str | Iterable[str])
 
 
 def selected(tables: Mapping[str, pd.DataFrame], setting: str | Iterable[str]) -> dict[str, pd.DataFrame]:
-    """Return the tables with only those tests whose setting matches a pattern, and their data."""
+    """Return the tables with only the tests whose setting matches a pattern, and only the rows of these tests."""
     patterns = [setting] if isinstance(setting, str) else list(setting)
     if not patterns or not all(isinstance(pattern, str) for pattern in patterns):
         raise refusal("setting", setting, "a pattern or several, such as 'PREMIUM *'")

@@ -43,7 +43,7 @@ _IDLE, _INTERRUPTS = (3, 4), (5, 6)
 
 
 def read_brokers(path) -> dict[str, pd.DataFrame]:
-    """Read a broker's samples, without context columns; a RawDataError names an invalid line."""
+    """Read a broker's samples, without context (run, test, regions, file); a RawDataError names an invalid line."""
     path = Path(path)
     first, samples = _samples(path, *OF_BROKER, needed=("node_id",))
     ticks, rows = first.number("ticks_per_s"), []
@@ -59,7 +59,7 @@ def read_brokers(path) -> dict[str, pd.DataFrame]:
 
 
 def read_machines(path) -> dict[str, pd.DataFrame]:
-    """Read a machine's samples, without context columns; a RawDataError names an invalid line."""
+    """Read a machine's samples, without context (run, test, regions, file); a RawDataError names an invalid line."""
     path = Path(path)
     first, samples = _samples(path, *OF_MACHINE)
     rows, origin = [], []

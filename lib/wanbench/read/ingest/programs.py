@@ -146,7 +146,7 @@ def named_file(one: Members, path: Path) -> tuple[Path, str]:
 
 
 def open_document(path: Path, expected: str) -> Members:
-    """Read the JSON object in an experiment's own file, of format 1."""
+    """Read an experiment's own file, a JSON object with format 1; raise RawDataError for anything else."""
     top = Members(path, None, read_json(path, dict, expected))
     if top.count("format") != 1:
         top.refuse(f"format {top.values.get('format')!r}", "format 1")

@@ -50,8 +50,8 @@ class Reader(NamedTuple):
     Attributes
     ----------
     read : callable
-        Takes a path and returns rows by table name, without context columns. It raises RawDataError for a file that
-        cannot be read; if only parts cannot be read, table "unread" has a row for each part.
+        A function of a path that returns rows by table name, without context (run, test, regions, file). It raises
+        RawDataError for a file that cannot be read; table "unread" has a row for each part that cannot be read.
     pattern : str or None
         Shell pattern of the files' names in a run folder; None if run folders have no such files.
     loose : bool

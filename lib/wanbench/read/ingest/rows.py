@@ -25,13 +25,13 @@ NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
 
 @cache
 def core(name: str) -> tuple[Column, ...]:
-    """Return the columns of a table that a reader returns: all except its context columns."""
+    """Return the columns of a table that a reader returns: all except its context (run, test, regions, file)."""
     return tuple(column for column in tables.table(name).columns if column not in tables.CONTEXT)
 
 
 def fitting(path, name: str, data: list[dict] | Mapping) -> pd.DataFrame:
     """
-    Return a table without its context columns, with checked values and the declared dtypes.
+    Return table `name` without its context (run, test, regions, file), with checked values and the declared dtypes.
 
     `data` is a list of rows or a mapping of columns. Values missing in a row, and columns missing in a mapping, are
     null; a single value for a column applies to all rows. Raise RawDataError, for the file `path`, if a value is not

@@ -172,7 +172,8 @@ MAX_EQUAL_DIRECTIONS = (
 
 def check_copied_days(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
     """
-    Flag rows of pings and transfers that repeat the values of an earlier time, and, for each such copy, the table.
+    Flag rows of pings and transfers whose values repeat those of the same pair at an earlier time, as if a day had been
+    copied under another date. Also flag the table, once per difference in time.
     """
     long = [table for table in VALUES if table in tables and len(tables[table]) >= 2 * MIN_ROWS]
     return [flag for table in long for flag in _shifted(table, tables[table])]

@@ -39,7 +39,7 @@ def distances(places: pd.DataFrame, first: pd.Series, second: pd.Series) -> pd.D
     """
     Return distance_km and tolerance_km for each pair of regions, given by the series `first` and `second`.
 
-    tolerance_km is the sum of the precisions of both places: the hosts may be closer by this distance. Both are NaN if
+    tolerance_km is the sum of the precisions of both places, by which the hosts may be closer. Both columns are NaN if
     a region is not in `places`.
     """
     coordinates = places[["latitude_deg", "longitude_deg"]].astype(float).itertuples(index=False, name=None)

@@ -62,7 +62,12 @@ RULES: Mapping[str, Rule] = extensions(
 
 @dataclass(frozen=True)
 class Column:
-    """Column `name` of a table's rows `frame`: its numbers `values`, and the names of the rows in flags, `names`."""
+    """
+    One numeric column of a table, as rules check it.
+
+    `table` is the table's name, `frame` its rows, `names` the name of each row in flags, `name` the column's name, and
+    `values` its numbers.
+    """
 
     table: str
     frame: pd.DataFrame

@@ -7,8 +7,8 @@ The settings file holds keyword arguments for kafka-python in JSON. The answer i
 ...} with exit status 0, or {"error": {"kind": ..., "message": ...}} with exit status 3, where the kind is Kafka's name
 for the error. Settings are never printed.
 
-The program uses kafka-python, because librdkafka can neither reassign partitions nor report which broker answered or
-where a leader's log ends, and Kafka's own tools take one to two seconds to start, within a measured schedule.
+The program uses kafka-python for two reasons: librdkafka can neither reassign partitions nor report which broker
+answered or where a leader's log ends; Kafka's own tools take one to two seconds to start, which would delay a schedule.
 """
 
 import json
@@ -171,8 +171,8 @@ def lead(admin: Admin, replicas: dict[str, dict[str, list[int]]], others: bool =
 
     `replicas` maps topic and partition number to the new order. A missing topic or partition is skipped; a partition
     whose replicas are a different set is refused, so no data is moved. With `others`, a different set is allowed: new
-    replicas are then copied and awaited. Return the numbers of partitions that have the new order ("ordered"), that
-    also are led by their first replica ("led"), and that were skipped ("missing").
+    replicas are then copied and awaited. Return numbers of partitions: "ordered" (they have the new order), "led" (they
+    also are led by their first replica) and "missing" (they were skipped).
     """
     there = _partitions(admin, replicas)
     wanted = {at: replicas[at.topic][str(at.partition)] for at in there}
@@ -230,9 +230,10 @@ def settings(admin: Admin, broker: int, everything: bool = False) -> dict[str, s
 
 def log_ends(admin: Admin, topic: str) -> list[dict]:
     """
-    Return "partition", "high_watermark" (up to which consumers can read) and "end" (of the leader's log) per partition.
+    Return the ends of each partition's log as rows of "partition", "high_watermark" and "end".
 
-    Both are offsets after the last record.
+    "high_watermark" is the offset after the last record that consumers can read, "end" the offset after the last record
+    of the leader's log.
     """
     numbers_of = defaultdict(list)
     for row in topics(admin, [topic])[0]["partitions"]:
@@ -277,7 +278,10 @@ READ_ONLY = {"cluster", "topics", "settings", "log_ends"}
 
 
 def respond(settings: dict, verb: str, question: dict) -> dict:
-    """Run a verb; return the object to print, an answer or an error. Requests are retried while connections fail."""
+    """
+    Run a verb with the arguments `question`; return the object to print, an answer or an error. Requests are retried
+    while connections fail.
+    """
     waits = {name: question.pop(name) for name in ("connect_s", "request_s") if name in question}
     end, asked_before = time.monotonic() + waits.get("connect_s", CONNECT_S), False
     try:
@@ -318,9 +322,7 @@ def read_arguments(path: str, question: str = "{}") -> tuple[dict, dict]:
 
 
 def print_line(line: dict, secret: str | None) -> None:
-    """
-    Print a line of JSON; hide the secret in an error. Answers do not hide it, because a topic may have the same name.
-    """
+    """Print a line of JSON; hide `secret` in an error, but not in an answer, because a topic may have the same name."""
     text = json.dumps(line)
     if secret and "error" in line:
         text = text.replace(json.dumps(secret)[1:-1], "(hidden)")

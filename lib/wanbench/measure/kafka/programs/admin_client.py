@@ -151,7 +151,7 @@ class Admin(_Client):
 
 def message(error: BaseException) -> str:
     """
-    Return an error's message without its class name.
+    Return an error's message without the class name, or the class name if there is no message.
 
     >>> message(errors.KafkaConnectionError("refused")), message(errors.RequestTimedOutError())
     ('refused', 'RequestTimedOutError')

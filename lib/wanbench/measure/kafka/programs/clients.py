@@ -75,7 +75,7 @@ OPTIONS = {
 
 
 def read_arguments(description: str, names: str) -> argparse.Namespace:
-    """Read command-line options; `names` lists them, separated by spaces. All but `settings` are required."""
+    """Read the command-line options `names` (separated by spaces); all but `settings` are required."""
     parser = argparse.ArgumentParser(description=description)
     for name in names.split():
         kind, text = OPTIONS[name]
@@ -116,7 +116,7 @@ def count_error(counts: Counter, error) -> None:
 
 def record(kind: bytes, producer: int, sequence: int, intended_ns: int, body: bytes) -> bytes:
     """
-    Return a record with its checksum.
+    Build a record: a head with these values and the checksum, and the body.
 
     >>> made = record(RECORD, 2, 7, 1_000, b"..")
     >>> len(made) == HEAD.size + 2, parse_record(made), parse_record(made + b"!"), parse_record(b"?")
@@ -152,7 +152,7 @@ def n_records(rate: float, length_s: float) -> int:
 
 def bucket(value: int) -> int:
     """
-    Return the smallest value in the histogram bucket of a value.
+    Return the smallest value in the histogram bucket that contains `value`.
 
     >>> [bucket(value) for value in (-5, 2_047, 2_049, 100_001)]
     [0, 2047, 2048, 99968]
@@ -343,7 +343,11 @@ class Paced:
         raise NotImplementedError
 
     def run(self, start_ns: int, interval_ns: float) -> None:
-        """Send each record when it is due, or at once if it is overdue, until stopped."""
+        """
+        Send each record when it is due, or at once if it is overdue, until stopped.
+
+        Record n, counted from 0, is due at `start_ns` + n `interval_ns`, in Unix ns.
+        """
         while not self.stopped:
             intended_ns = start_ns + round(self.due * interval_ns)
             while (left_ns := intended_ns - time.time_ns()) > 0 and not self.stopped:

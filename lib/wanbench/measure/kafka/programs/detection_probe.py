@@ -43,7 +43,7 @@ class Probe(Paced):
             self._failed(partition, due_us, "_QUEUE_FULL")
 
     def look(self) -> None:
-        """Report records that have become late."""
+        """Report the records whose acknowledgement has now taken longer than the limit."""
         now = self.lines.now()
         for partition, waiting in enumerate(self._unanswered):
             while waiting:

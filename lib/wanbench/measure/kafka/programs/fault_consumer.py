@@ -4,13 +4,12 @@ Receive numbered records as a member of a group, and log every change of its ass
 Needs confluent-kafka on the host; started by `wanbench.measure.experiments.kafka_fault`. It prints `Lines`:
 
     ["received", producer, sequence, partition, offset, at, is damaged]    producer and sequence are null if damaged
-    ["assigned", at, partitions]                       partitions added to its assignment
-    ["revoked", at, partitions], ["lost", at, partitions]
-    ["error", at, name, text]
+    ["assigned", at, partitions]                       partitions added to its assignment ["revoked", at, partitions],
+    ["lost", at, partitions] ["error", at, name, text]
 
-Once a file signals the end of traffic, it also prints an object with `positions`, its offset in each of its partitions,
-whenever they change. It remains a member and keeps reading until it is stopped, because only an observer of all members
-can tell whether everything was read.
+Once a file signals the end of traffic, the program also prints an object with `positions`, the member's offset in each
+of its partitions, whenever an offset changes. The member stays in the group and keeps reading until it is stopped,
+because only an observer of all members can decide whether everything was read.
 """
 
 import os

@@ -49,7 +49,7 @@ class Receipts:
         self.stopped = True
 
     def take(self, messages: list, at_ns: int, waited_ns: int) -> None:
-        """Count messages that were delivered at `at_ns`, and waited `waited_ns` or less for this program."""
+        """Count messages delivered at `at_ns` (Unix ns) that waited at most `waited_ns` for this program."""
         late = bucket(waited_ns // 1_000 // LATE_UNIT_US)
         with self._lock:
             for message in messages:
@@ -101,9 +101,9 @@ class Receipts:
 
 def receive(consumer, receipts: Receipts) -> None:
     """
-    Take a member's messages until stopped. Only `poll` waits, because `consume` would wait for a full batch.
+    Receive a member's messages until stopped. Only `poll` waits, because `consume` would wait for a full batch.
 
-    A message has waited at most since the queue was last known to be empty.
+    The maximum time that a message has waited counts from when the queue was last known to be empty.
     """
     empty_ns = time.time_ns()
     while not receipts.stopped:

@@ -107,10 +107,10 @@ class Producer:
 
 def resent(statistics: dict) -> int:
     """
-    Return how many times records were sent again or are waiting to be sent again: the number of all transmissions minus
-    the number of records that have left the queues.
+    Return the number of retransmissions of records, including those that wait to be sent, from librdkafka's statistics.
 
-    Partition -1 holds records whose partition is not known yet; they count again in their partition.
+    This is the number of all transmissions minus the number of records that have left the queues. Partition -1 is left
+    out: it has the records whose partition is not known yet, which are counted again in their partition.
 
     >>> counters = {"txmsgs": 7, "msgs": 10, "msgq_cnt": 3, "xmit_msgq_cnt": 1}
     >>> resent({"topics": {"t": {"partitions": {"0": counters, "-1": {"msgs": 10}}}}})

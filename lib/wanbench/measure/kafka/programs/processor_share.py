@@ -8,9 +8,9 @@ The program uses the first of these methods that the kernel allows, and names it
 
 - "cgroup v1": a new group below the process's own, or else below the root group, with cpu.cfs_quota_us for each period
   of 100 ms;
-- "cgroup v2": such a group with cpu.max, below whichever of these delegates the controller "cpu";
+- "cgroup v2": the same with cpu.max, below the first of these two parents that delegates the controller "cpu";
 - "duty cycles", for less than 1 processor: SIGSTOP and SIGCONT in periods of 100 ms. The process then stops for part of
-each period even if it is idle, so latencies grow more than under a quota.
+  each period even if it is idle, so latencies grow more than under a quota.
 
 If the process's threads run on several processors, they exhaust a quota sooner, and all wait for the next period.
 
@@ -50,8 +50,8 @@ def _write(path: str, text: str) -> None:
 
 class Group:
     """
-    A control group with a CPU quota for a process, below the group `parent`. OSError is raised if the kernel does not
-    allow it.
+    A control group with a CPU quota for a process, below the group `parent`. Raise OSError if the kernel does not allow
+    this.
     """
 
     def __init__(self, way: str, parent: str, share: float, pid: int):

@@ -28,9 +28,7 @@ class Ended(BaseException):
 
 
 class Ending:
-    """
-    Turn SIGTERM into `Ended`, raised at once while `may_raise` is set, and otherwise as soon as `may_raise` is set.
-    """
+    """Raise `Ended` on SIGTERM: at once while `may_raise` is set, otherwise as soon as `may_raise` is set."""
 
     def __init__(self):
         self.may_raise = self.asked = False
@@ -80,7 +78,7 @@ def scrape(url: str, timeout_s: float) -> tuple[dict, bytes]:
 
 
 def write(word: str, about: dict, content: bytes | None = None) -> None:
-    """Print a word and a JSON object on one line, and then the answer that belongs to it."""
+    """Print a word and a JSON object on one line, and then the exporter's answer `content`, if there is one."""
     data = memoryview(f"{word} {json.dumps(about)}\n".encode() + (b"" if content is None else content + b"\n"))
     while data:
         data = data[os.write(1, data) :]

@@ -48,10 +48,11 @@ def watch(
     """
     Write the cluster's state every `interval_s` seconds for `duration_s` seconds, even if the cluster is down.
 
-    `write` takes one sample. It has "at_s" (Unix s of the request), "took_s", and either "node_id" (the broker that
-    answered), "topics" (as the verb `topics` returns them) and "brokers" (the node_ids that this broker knows), or
-    "error" (kind and message) if no broker answered within `request_s`. Samples that fall due while another one lasts
-    are left out. If `topics` is None, all topics are sampled, but Kafka's internal ones only with `internal`.
+    `write` is called with each sample, a dict. A sample has "at_s" (Unix s of the request), "took_s", and either
+    "node_id" (the broker that answered), "topics" (as the verb `topics` returns them) and "brokers" (the node_ids that
+    this broker knows), or "error" (kind and message) if no broker answered within `request_s`. A sample is left out if
+    it falls due while an earlier one is still being taken. If `topics` is None, all topics are sampled, but Kafka's
+    internal ones only with `internal`.
 
     Members of the groups in `members` are sampled separately, every `MEMBERS_INTERVAL_S`. Such a sample has "at_s",
     "took_s", "group", and either "state" and "members" (client_id and partitions) or "error".

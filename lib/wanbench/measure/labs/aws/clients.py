@@ -52,11 +52,11 @@ class Aws:
         return session().region_name or HOME
 
     def account(self) -> str:
-        """Return the account's number."""
+        """Return the number of the AWS account."""
         return self.call("sts", self.home(), "get_caller_identity")["Account"]
 
     def call(self, service: str, region: str, operation: str, **arguments) -> dict:
-        """Make one call; raise CloudError if it fails."""
+        """Call an operation of a service in a region, and return its answer; raise CloudError if it fails."""
         return self._ask(service, region, operation, lambda client: getattr(client, operation)(**arguments))
 
     def pages(self, service: str, region: str, operation: str, key: str, **arguments) -> list[dict]:

@@ -115,7 +115,9 @@ class Watched:
         check_number("brokers", self.brokers, int(self.kind == "msk"), 100 * (self.kind == "msk"), whole=True)
 
     def series(self) -> list[dict]:
-        """Return the series to fetch: metric, statistic, unit, period_s, namespace, node_id and dimensions of each."""
+        """
+        Return the series to fetch, each a dict: metric, statistic, unit, period_s, namespace, node_id, dimensions.
+        """
         kind = KINDS[self.kind]
         name = "TunnelIpAddress" if self.kind == "vpn" and _ADDRESS.fullmatch(self.id) else kind.dimension
         nodes = range(1, self.brokers + 1) if self.kind == "msk" else (None,)
@@ -132,10 +134,10 @@ class CloudWatch:
     """
     Fetch the metrics of resources at the end of a session: pass this object to `campaign.run` as `watched=[...]`.
 
-    Data points arrive late. So the request is repeated until the last period has its points, but for no longer than
-    `patience_s`, because rented hosts cost money meanwhile, and not after the user interrupts. If data points are still
-    missing, a message says how many. If CloudWatch refuses the metrics of a resource, its file has the error message
-    instead of data.
+    Data points arrive late, so the request is repeated until the last period has its points, but only for `patience_s`
+    (rented hosts cost money meanwhile), and not after the user interrupts. If data points are still missing, a message
+    says how many. If CloudWatch refuses the metrics of a resource, the resource's file has the error message instead of
+    data.
     """
 
     def __init__(self, resources: Sequence[Watched], *, patience_s: float = 180.0, aws: Aws | None = None):
@@ -146,10 +148,10 @@ class CloudWatch:
 
     def keep(self, folder: Path, stem: str, opened_at_utc: str, leaving: Event | None = None) -> list[RawFile]:
         """
-        Fetch all metrics since `opened_at_utc`, and write those of each resource to the file
-        <run folder>/cloudwatch/<stem>-<number>.cloudwatch.json.
+        Fetch all metrics since `opened_at_utc`, and write those of each resource to the file <run
+        folder>/cloudwatch/<stem>-<number>.cloudwatch.json.
 
-        Once `leaving` is set, at most one further request per resource is made, without waiting.
+        Once `leaving` is set (the user interrupted), make at most one further request per resource, without waiting.
         """
         leaving = leaving or Event()
         ends: dict = {"started_at_utc": opened_at_utc, "ended_at_utc": now_utc()}

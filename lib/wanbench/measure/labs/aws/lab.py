@@ -138,7 +138,7 @@ def _running(aws, region, run) -> list[Instance]:
 
 
 def specifications(tags: Tags, *kinds: str) -> list[dict]:
-    """Return the parameter TagSpecifications for these kinds of resources."""
+    """Return the value of AWS's parameter TagSpecifications, which tags these kinds of resources."""
     named = tags.values() | {"Name": f"wanbench {tags.campaign}"}
     given = [{"Key": key, "Value": value[:256]} for key, value in named.items()]
     return [{"ResourceType": kind, "Tags": given} for kind in kinds]

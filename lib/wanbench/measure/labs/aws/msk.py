@@ -1,4 +1,4 @@
-"""A Kafka cluster of Amazon MSK for one measurement: agree to the cost, make it with tags, and always delete it."""
+"""Make a Kafka cluster of Amazon MSK for one measurement, once the user agrees to the cost, and always delete it."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class MskCluster:
     public addresses, so hosts must be in the VPC, or reach it by a VPN or a private link.
 
     `client_networks` are private IPv4 networks of at most 65,536 addresses, in CIDR form. `brokers` is the number of
-    brokers, which are spread over three zones, or two if the region has only two; each has a volume. After `ttl_s` the
-    cluster is deleted even if it is in use; if this process was killed, `wanbench sweep aws` deletes it. The user must
-    agree to the cost for `ttl_s`, as for `RentedLab`.
+    brokers, which are spread over three zones, or two if the region has only two; each has a volume of `volume_gb`.
+    After `ttl_s` the cluster is deleted even if it is in use; if this process was killed, `wanbench sweep aws` deletes
+    the cluster. The user must agree to the cost for `ttl_s`, as for `RentedLab`.
 
     After entering, `external` has the parameters of `wanbench.measure.kafka.ExternalCluster`, for the parameter
     `external` of `campaign.run`. `settings` are for a manifest, so they have no address and no ARN.

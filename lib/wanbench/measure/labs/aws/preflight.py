@@ -1,4 +1,6 @@
-"""Check before anything is launched: enabled regions, zones, images, networks, quotas and prices."""
+"""
+Find out, before anything is launched, which regions, zones, images, networks and quotas AWS offers, and the prices.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ PRICE_REGION = "us-east-1"  # One of the few regions whose endpoint has the pric
 
 @dataclass(frozen=True)
 class Site:
-    """Where and from which image a region's hosts can be launched; `subnets` are (zone, subnet), best first."""
+    """
+    Where and from which image a region's hosts can be launched; `subnets` are (zone, subnet), in order of preference.
+    """
 
     wanted: Wanted
     image: str
@@ -44,14 +48,18 @@ class Site:
 
 
 def enabled_regions(aws: Aws, ask: str) -> list[str]:
-    """Return the regions that the account may use; `ask` is the region to send the call to."""
+    """Return the regions that the account may use, by a call to the region `ask`."""
     states = [{"Name": "opt-in-status", "Values": ["opt-in-not-required", "opted-in"]}]
     answer = aws.call("ec2", ask, "describe_regions", AllRegions=False, Filters=states)
     return sorted(region["RegionName"] for region in answer["Regions"])
 
 
 def survey(aws: Aws, wanted: Sequence[Wanted], alongside: Sequence[Wanted] = ()) -> tuple[list[Site], list[str]]:
-    """Survey AWS; see `RentedLab.survey`. Hosts launched `alongside` count towards the same quotas."""
+    """
+    Find out where the `wanted` hosts can be launched, without making anything; return a site per region, and notes.
+
+    Hosts of combined labs, launched `alongside`, count towards the same quotas. A LabError names what is unavailable.
+    """
     enabled = enabled_regions(aws, wanted[0].region)
     if off := [hosts.region for hosts in wanted if hosts.region not in enabled]:
         raise LabError(
@@ -174,7 +182,7 @@ def costs(aws: Aws, regions: Sequence[str], *, instance_type: str, **options) ->
 
 def list_prices(aws: Aws, regions: Sequence[str], instance_type: str) -> dict[str, tuple[float, float]]:
     """
-    Return the lowest and highest on-demand price of each item over these regions (AWS's own names), for `Costs`.
+    Return the lowest and highest on-demand price of each item in US dollars over these regions (AWS's own names).
 
     Items without a price in one of the regions are left out; the tables of the package then give their prices.
     """

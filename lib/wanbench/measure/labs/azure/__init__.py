@@ -1,4 +1,6 @@
-"""Hosts on Azure: check what is available, launch, always delete, and find what runs left behind."""
+"""
+Rent hosts on Azure: check what is available, launch hosts, always delete them, and find what earlier runs left behind.
+"""
 
 from .lab import AzureLab
 from .teardown import sweep, unusable

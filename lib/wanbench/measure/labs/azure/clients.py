@@ -67,7 +67,7 @@ class Azure:
 
     @property
     def subscription(self) -> str:
-        """The subscription, which is never written or printed; raise LabError if none is known."""
+        """Return the subscription's id, which is never written or printed; raise LabError if none is known."""
         subscription = self._subscription or os.environ.get(VARIABLE)
         if not subscription:
             raise LabError(
@@ -85,10 +85,10 @@ class Azure:
 
     def call(self, service: str, kind: str, operation: str, /, *arguments, wait=True, **options) -> Any:
         """
-        Make one call of a service (compute, network, resource), and return its answer.
+        Call an operation of a service (compute, network or resource), and return its answer.
 
-        For a long-running operation (begin_...), wait for its result, or return None at once if `wait` is false.
-        Raise CloudError if the call fails, or the operation is not done within `OPERATION_S`.
+        For a long-running operation (begin_...), wait for its result, or return None at once if `wait` is false. Raise
+        CloudError if the call fails, or the operation is not done within `OPERATION_S`.
         """
 
         def ask(method):

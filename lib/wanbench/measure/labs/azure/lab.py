@@ -53,7 +53,7 @@ class Site:
 
     @property
     def image(self) -> str:
-        """Return the image's name."""
+        """Return the image's name, "publisher:offer:SKU:version"."""
         return f"{PUBLISHER}:{OFFER}:{self.image_sku}:{self.image_version}"
 
 
@@ -68,7 +68,11 @@ def charged_gb(size_gb: int) -> int:
 
 
 def survey(azure: Azure, wanted: Sequence[Wanted], alongside: Sequence[Wanted] = ()) -> tuple[list[Site], list[str]]:
-    """Survey Azure; see `RentedLab.survey`. Hosts launched `alongside` count towards the same quotas."""
+    """
+    Find out where the `wanted` hosts can be launched, without making anything; return a site per region, and notes.
+
+    Hosts of combined labs, launched `alongside`, count towards the same quotas. A LabError names what is unavailable.
+    """
     providers = {name: azure.call("resource", "providers", "get", name) for name in PROVIDERS}
     if off := [name for name, provider in providers.items() if provider.registration_state != "Registered"]:
         raise LabError(
@@ -354,7 +358,9 @@ class AzureLab(RentedLab):
         super().__init__(*arguments, **options)
 
     def costs(self, *, volume_gb: int | None, **wanted) -> Costs:
-        """See `RentedLab.costs`; the boot disk costs as much as a volume of its size."""
+        """
+        Return the costs of the wanted hosts, as `RentedLab.costs` does, with the boot disk at the price of a volume.
+        """
         return Costs(volume_gb=charged_gb(BOOT_GB) + (charged_gb(volume_gb) if volume_gb else 0), **wanted)
 
     def launch(self, site: Site, order: Order) -> list[Instance]:

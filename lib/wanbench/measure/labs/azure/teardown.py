@@ -28,8 +28,10 @@ class AzureResources(Resources):
 
     def listed(self, region: str, run: str | None = None) -> list[Resource]:
         """
-        See `Resources.listed`; `region` is always `SUBSCRIPTION`, but each resource returned names its Azure region.
-        All groups are listed and then selected here: if Azure misread a filter, an empty list would look like success.
+        List the resource groups of a run (of all runs if None) in all regions; see `Resources.listed`.
+
+        `region` is always `SUBSCRIPTION`; each resource returned names its Azure region. All groups are listed and then
+        selected here: if Azure misread a filter, an empty list would look like success.
         """
         groups = [
             Resource(GROUP, group.name, group.location, group.properties.provisioning_state or "", group.tags or {})
@@ -49,7 +51,7 @@ def sweep(*, client: Azure | None = None, **options) -> int:
 
 
 def unusable() -> str | None:
-    """Return why the subscription cannot be used from here, or None if it probably can. This makes no call."""
+    """Return why the subscription cannot be used from here; None if it probably can, as no call checks this."""
     if not installed(*MODULES):
         return "the extra azure is not installed"
     if not os.environ.get(VARIABLE):

@@ -1,4 +1,6 @@
-"""Hosts on Google Cloud: check what is available, launch, always delete, and find what runs left behind."""
+"""
+Rent hosts on Google Cloud: check what is available, launch and always delete hosts, and find what runs left behind.
+"""
 
 from .lab import GcpLab
 from .teardown import sweep, unusable

@@ -59,13 +59,13 @@ class Gcp:
 
     @property
     def project(self) -> str:
-        """The project, which is never written or printed; raise LabError if none is known."""
+        """Return the project's id, which is never written or printed; raise LabError if none is known."""
         self._find()
         return self._project
 
     def call(self, service: str, operation: str, /, **request) -> Any:
         """
-        Make one call, and return its answer, a message of `google.cloud.compute_v1`. Raise CloudError if it fails.
+        Call an operation, and return its answer, a `google.cloud.compute_v1` message; raise CloudError if it fails.
         """
         whole = {"project": self.project} | request
         return self._ask(service, operation, lambda method, **how: method(whole, **how))
@@ -183,7 +183,7 @@ def description(tags: Tags) -> str:
 
 
 def tags_of(described) -> dict[str, str]:
-    """Return the tags in a resource's description; there are none if no run made the resource."""
+    """Return the tags in a resource's description; {} if no run made the resource."""
     try:
         tags = json.loads(described.description)
     except ValueError:
@@ -192,7 +192,7 @@ def tags_of(described) -> dict[str, str]:
 
 
 def last(link: str) -> str:
-    """Return the name at the end of a link."""
+    """Return the name at the end of a resource's URL."""
     return link.rpartition("/")[2]
 
 

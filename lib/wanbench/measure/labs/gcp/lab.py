@@ -51,7 +51,11 @@ class Site:
 
 
 def survey(gcp: Gcp, wanted: Sequence[Wanted], alongside: Sequence[Wanted] = ()) -> tuple[list[Site], list[str]]:
-    """Survey Google Cloud; see `RentedLab.survey`. Hosts launched `alongside` count towards the same quotas."""
+    """
+    Find out where the `wanted` hosts can be launched, without making anything; return a site per region, and notes.
+
+    Hosts of combined labs, launched `alongside`, count towards the same quotas. A LabError names what is unavailable.
+    """
     regions = {region.name: region for region in gcp.pages("regions", "list")}
     up = [name for name, region in regions.items() if region.status == "UP"]
     if off := [hosts.region for hosts in wanted if hosts.region not in up]:
@@ -161,10 +165,10 @@ def _running(gcp, region, run, zone) -> list[Instance]:
 
 def make(gcp: Gcp, service: str, operation: str, tags: Tags, what: str = "", **asked) -> None:
     """
-    Make a resource unless it exists, and return once it does.
+    Make a resource unless it exists, and wait until it exists; `asked` are the arguments of the API's operation.
 
-    The request's id and all names follow from the run and from `what`, so repeating a request whose answer was lost
-    makes nothing twice.
+    The request's id follows from the run, the service and `what`, so repeating a request whose answer was lost makes
+    nothing twice.
     """
     request_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{tags.run}/{service}/{what}"))
     try:
@@ -236,13 +240,13 @@ class GcpLab(RentedLab):
     client_class, resources_class, survey = Gcp, GcpResources, staticmethod(survey)
 
     def costs(self, *, volume_gb: int | None, **wanted) -> Costs:
-        """See `RentedLab.costs`; the boot disk costs as much as a volume of its size."""
+        """
+        Return the costs of the wanted hosts, as `RentedLab.costs` does, with the boot disk at the price of a volume.
+        """
         return Costs(volume_gb=BOOT_GB + (volume_gb or 0), **wanted)
 
     def prepare(self, order: Order) -> None:
-        """
-        Make the run's network, which admits only SSH from the operator, whereas the default network admits everybody.
-        """
+        """Make the run's own network, which admits only SSH from the operator; the default network admits everybody."""
         routing = {"auto_create_subnetworks": False, "routing_config": {"routing_mode": "REGIONAL"}}
         network = _named(order.tags) | routing
         make(self.client, "networks", "insert_unary", order.tags, network_resource=network)

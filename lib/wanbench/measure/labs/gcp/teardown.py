@@ -28,7 +28,11 @@ class GcpResources(Resources):
         return clock_at(self.client.endpoint)
 
     def listed(self, region: str, run: str | None = None) -> list[Resource]:
-        """See `Resources.listed`; `region` is always `PROJECT`, but each resource returned names its Google region."""
+        """
+        List the resources of a run (of all runs if None) in all regions; see `Resources.listed`.
+
+        `region` is always `PROJECT`; each resource returned names its Google region.
+        """
         gcp, named = self.client, f"name eq {name(run or '')}.*"
         by_kind = {
             INSTANCE: gcp.pages("instances", "aggregated_list", filter=named),
@@ -77,7 +81,7 @@ def sweep(*, client: Gcp | None = None, **options) -> int:
 
 
 def unusable() -> str | None:
-    """Return why the project cannot be used from here, or None if it probably can. This makes no call."""
+    """Return why the project cannot be used from here; None if it probably can, as no call checks this."""
     if not installed(MODULE):
         return "the extra gcp is not installed"
     folder = Path(os.environ.get("CLOUDSDK_CONFIG", "~/.config/gcloud")).expanduser()

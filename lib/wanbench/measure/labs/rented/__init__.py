@@ -1,4 +1,6 @@
-"""Labs of rented hosts, on any cloud: agree to the cost, launch hosts, measure, and always delete everything again."""
+"""
+Rent hosts on any cloud: ask the user to agree to the cost, launch hosts, measure, and always delete everything again.
+"""
 
 from .hosts import Instance, Order, Wanted
 from .lab import RentedLab

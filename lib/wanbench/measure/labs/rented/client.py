@@ -1,4 +1,4 @@
-"""Define what the clients of all clouds share: errors without account names, quota checks, the cloud's time, extras."""
+"""Define what the clients of all clouds share: errors without account names, checks of quotas and packages, a clock."""
 
 import re
 import urllib.error
@@ -18,8 +18,8 @@ class CloudError(LabError):
     """
     A cloud refuses a call or does not answer.
 
-    `code` is the cloud's error code, such as "InsufficientInstanceCapacity"; it is empty if no answer came. `is_gone`
-    is set if the resource does not exist. The message contains no account, user, project or key.
+    `code` is the cloud's error code, such as "InsufficientInstanceCapacity", or "" if no answer came. `is_gone` says
+    whether the resource does not exist. The message contains no account, user, project or key.
     """
 
     def __init__(self, message: str, code: str = "", *, is_gone: bool = False):
@@ -28,7 +28,7 @@ class CloudError(LabError):
 
 
 def hidden(text: str, private: Iterable[tuple[str, str]]) -> str:
-    """Replace each (pattern, replacement) of `private` in a message, and shorten it to one line of 500 characters."""
+    """Replace each (pattern, replacement) of `private` in a message, and shorten this to one line of 500 characters."""
     for pattern, instead in private:
         text = re.sub(pattern, instead, text)
     return " ".join(text.split())[:500]

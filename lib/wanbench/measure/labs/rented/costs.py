@@ -97,17 +97,17 @@ class Estimate:
 
     @property
     def low_usd(self) -> float:
-        """Minimum cost, without items of unknown price."""
+        """Return the minimum cost in US dollars, without items of unknown price."""
         return float(self.table["low_usd"].sum())
 
     @property
     def high_usd(self) -> float:
-        """Maximum cost, without items of unknown price."""
+        """Return the maximum cost in US dollars, without items of unknown price."""
         return float(self.table["high_usd"].sum())
 
     @property
     def unknown(self) -> list[str]:
-        """The items whose amount or price is unknown."""
+        """Return the items whose amount or price is unknown."""
         return list(dict.fromkeys(self.table.loc[self.table["high_usd"].isna(), "item"]))
 
     def __str__(self) -> str:
@@ -136,7 +136,7 @@ def agree(
     ask: Callable[[str], str] = input,
 ) -> None:
     """
-    Show what a lab will cost, and return only if the user agrees: by `yes`, by WANBENCH_YES=1, or by answering.
+    Show what a lab will cost, and return only if the user agrees: by `yes`, by WANBENCH_YES=1, or by answering `ask`.
 
     The budget covers this cost and the cost of the run's earlier sessions. Raise BudgetError if the maximum cost
     exceeds the budget, if there is a budget but the cost of an item is unknown, or if the user does not agree.
@@ -169,7 +169,7 @@ def agree(
 
 def spent_before_usd(folder: Path) -> float:
     """
-    Return the maximum cost of the earlier sessions of the run in this folder, from the files that their labs wrote.
+    Return the maximum cost in US dollars of the earlier sessions of the run in a folder, from the files of their labs.
 
     The hosts of a session that was killed are assumed to have run until they ended themselves. Items of unknown price
     are not included.
@@ -180,7 +180,7 @@ def spent_before_usd(folder: Path) -> float:
 
 
 def check_budget(spent_usd: float, next_usd: float, budget_usd: float) -> None:
-    """Raise BudgetError if the next round would exceed the budget."""
+    """Raise BudgetError if the next round, at the cost `next_usd`, would exceed the budget."""
     if spent_usd + next_usd > budget_usd:
         raise BudgetError(
             f"Stopped: about {spent_usd:.2f} USD are spent, the next round may cost up to {next_usd:.2f} USD, and the "
@@ -193,9 +193,9 @@ class Costs:
     Costs of equal hosts in some regions of one cloud.
 
     `regions` are names of the catalogue. `per_host_hour` is the amount of each further item that a host uses in an
-    hour; by default one public address and the host's volume. Prices in `overrides` take precedence over those in
-    `listed` (the cloud's own price list), and those in turn over the tables in the package. `notes` are shown when the
-    user is asked to agree.
+    hour; by default one public address and the host's volume. A price comes from `overrides` if that has it, otherwise
+    from `listed` (the cloud's own price list), otherwise from the package's tables. `notes` are shown when the user is
+    asked to agree.
     """
 
     def __init__(
@@ -261,8 +261,8 @@ class Meter:
 
     def sent(self, hosts: Sequence[Host], target: str) -> dict[tuple[str, str], float]:
         """
-        Return the bytes that hosts sent, by (region, target). If a host does not answer, its last count is used, and a
-        message is printed.
+        Return the bytes that hosts sent, by (region, target). If a host does not answer, its previous count is used,
+        and a message is printed.
         """
         if self._ended is None:
             everywhere(self._count, hosts)

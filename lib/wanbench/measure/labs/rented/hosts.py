@@ -1,4 +1,4 @@
-"""Hosts of a cloud: what a lab requests, what the cloud launches, their first boot, and their preparation."""
+"""Describe the hosts that a lab requests and that a cloud launches; configure their first boot, and prepare them."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ Zone = TypeVar("Zone")
 @dataclass(frozen=True)
 class Wanted:
     """
-    The hosts that a lab requests in one region; `region` is the cloud's own name for it. `zone` and `subnet` (an
-    existing one) are None if any will do.
+    The hosts that a lab requests in one region, by the cloud's own name. `zone` and `subnet` (an existing one) are None
+    if the lab has no preference.
     """
 
     region: str
@@ -148,9 +148,10 @@ def once_running(running: Callable[[], list[Instance]], wanted: Wanted, poll_s: 
 
 def operator(address: str | None) -> str:
     """
-    Return the network from which the operator logs in, in CIDR form. `address` is an address or a network; if it is
-    None, the value of `OPERATOR_VARIABLE` is used. Raise ParameterError if this is neither an address nor a network, or
-    not public.
+    Return the network from which the operator (the user) logs in to hosts, in CIDR form.
+
+    `address` is an address or a network; by default, the value of the environment variable `OPERATOR_VARIABLE`. Raise
+    ParameterError if this is neither an address nor a network, or not public.
     """
     given = address or os.environ.get(OPERATOR_VARIABLE, "")
     try:
@@ -185,7 +186,7 @@ def user_data(
     Return the cloud-config document of a host, for a distribution with cloud-init and systemd.
 
     A timer powers the host off at `expires_at`, even after a reboot, and even if nobody can reach the host any more. A
-    shutdown at the same time is scheduled early in the first boot, in case a later step of it hangs.
+    shutdown at the same time is scheduled early in the first boot, in case a later step of the boot hangs.
 
     `host_key` becomes the host's only SSH host key (ed25519, in OpenSSH's formats). `python` is the command of the
     distribution's Python, 3.11 or newer; it makes the virtual environment of `HOST_PYTHON`, in which `MODULES` are
@@ -275,7 +276,11 @@ def close(host) -> None:
 
 
 def own_public_address(host: Host, private: str, public: str) -> None:
-    """Assign the host's public address to its loopback interface. The host needs `ip`, `nft` and root privileges."""
+    """
+    Assign a host's public address to its loopback interface, and translate between its `private` and `public` address.
+
+    The host needs `ip`, `nft` and root privileges.
+    """
     private, public = str(ipaddress.IPv4Address(private)), str(ipaddress.IPv4Address(public))
     host.run(["ip", "address", "replace", f"{public}/32", "dev", "lo"], timeout_s=30)
     load_rules(host, "own-address", OWN_ADDRESS_RULES.format(private=private, public=public))

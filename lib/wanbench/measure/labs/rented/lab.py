@@ -1,4 +1,4 @@
-"""A lab whose hosts are rented from one cloud, how long they live, and when they are launched and deleted."""
+"""Define a lab whose hosts are rented from one cloud: how they are launched and deleted, and how long they live."""
 
 import getpass
 from abc import abstractmethod
@@ -90,7 +90,7 @@ class RentedLab(Tenancy):
         subnets; the distribution's Python, the device of a volume, and the files to write at first boot (see
         `user_data`).
     sends_to : str
-        Assumed destination of all bytes that hosts send, because their targets are not counted: the same cloud.
+        Assumed destination of all bytes that hosts send, because bytes are not counted by target: the same cloud.
     is_charged : bool
         Whether this lab pays for the bytes that a plan sends; false if another lab that is combined with it does.
     wanted : dict
@@ -191,7 +191,7 @@ class RentedLab(Tenancy):
         """Make all hosts admit every protocol from these addresses, which are those of the lab's hosts."""
 
     def prepare(self, order: Order) -> None:
-        """Make what all regions share. Called before any `launch`."""
+        """Make the resources that all regions share, such as a network; called before any `launch`."""
 
     def costs(self, **wanted) -> Costs:
         """

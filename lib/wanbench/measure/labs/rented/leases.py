@@ -89,7 +89,9 @@ def free_leases(cloud: str | None = None) -> list[Path]:
 
 
 def is_of(path: Path, account: str) -> bool:
-    """Return whether the run of this lease is in this account; true also for old leases, which name no account."""
+    """
+    Return whether the run of this lease is in this account; true also for leases of older versions, which name none.
+    """
     _, _, account_hash = path.read_text().strip().partition("\n")
     return account_hash in ("", _hash(account, path.stem))
 

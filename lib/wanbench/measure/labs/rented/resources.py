@@ -33,7 +33,7 @@ class Tags:
     expires_at: datetime
 
     def values(self) -> dict[str, str]:
-        """Return the value of each tag, not longer than clouds allow."""
+        """Return the value of each tag, cut to the length that clouds allow."""
         expires = self.expires_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         return {RUN: self.run, CAMPAIGN: self.campaign[:256], OWNER: self.owner[:256], EXPIRES: expires}
 
@@ -71,12 +71,12 @@ class Resource:
 
     @property
     def run(self) -> str:
-        """The id of the run that made the resource."""
+        """Return the id of the run that made the resource."""
         return self.tags.get(RUN, "")
 
     @property
     def about(self) -> str:
-        """The tags in words: the campaign, the owner, whom to ask about the resource, and when it expires."""
+        """Return the tags in words: the campaign, the owner (whom to ask), and when the resource expires."""
         campaign, owner, expires = (self.tags.get(name, "?") for name in (CAMPAIGN, OWNER, EXPIRES))
         return f"campaign {campaign}, owner {owner}, expires {expires}"
 
@@ -193,8 +193,8 @@ def uninterrupted(work: Callable, title: str):
 
 def tell(text: str) -> None:
     """
-    Print to stderr, and ignore errors of printing, which occur if the terminal was closed or `tee` ended with the same
-    Ctrl-C, and must not stop the deletion of resources.
+    Print to stderr, and ignore errors of printing: they must not stop the deletion of resources. They occur if the
+    terminal was closed, or if `tee` ended with the same Ctrl-C.
     """
     with suppress(OSError, ValueError):
         print(text, end="\n" * bool(text), file=sys.stderr, flush=True)

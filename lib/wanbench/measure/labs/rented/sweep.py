@@ -29,10 +29,10 @@ def sweep(
     List the resources that runs of wanbench left in the account, and delete them if the user confirms (or at once, with
     `yes`).
 
-    It deletes expired resources, and orphaned ones: those of runs that were controlled from this machine by a process
-    that has ended. Resources of runs on other machines stay until they expire, unless `everything` is set; they also
-    stay if their expiry is unreadable, and the function then returns 1. Resources of runs that are controlled from this
-    machine now always stay. Leases of runs of other accounts are kept.
+    Expired resources are deleted, and orphaned ones: a process on this machine controlled their run, but has ended.
+    Resources of runs on other machines stay until they expire, unless `everything` is set; they also stay if their
+    expiry is unreadable, and the function then returns 1. Resources of runs that this machine controls now always stay.
+    Leases of runs of other accounts are kept.
 
     Returns 0 if everything that had to be deleted has been deleted. Returns 1 otherwise, or if runs of another account
     may have left resources.
@@ -83,7 +83,7 @@ def sweep(
 
 def sweep_clouds(clouds: Sequence[str] = (), **options) -> int:
     """
-    Sweep these clouds with the options of `sweep`; by default all clouds whose account can be used from here.
+    Call `sweep`, with `options`, for these clouds; by default for all clouds whose account can be used from here.
 
     Returns 0 if everything that had to be deleted has been deleted. Returns 1 otherwise, if a cloud that had runs
     cannot be used, or if no cloud could be checked.

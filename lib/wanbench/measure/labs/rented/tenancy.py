@@ -83,7 +83,7 @@ class Tenancy(Lab):
         return together([part.cost_of(sent_bytes, measuring_s) for part in self.parts])
 
     def spent(self) -> Estimate:
-        """Return the cost so far."""
+        """Return the cost of the hosts and of their traffic so far."""
         return together(everywhere(lambda part: part.spent(), self.parts))
 
     def at_most(self) -> Estimate:
@@ -153,7 +153,7 @@ class Tenancy(Lab):
         return self.keep_costs(folder, stem)
 
     def keep_costs(self, folder: Path, stem: str) -> list[RawFile]:
-        """See `Lab.keep_costs`. If the lab failed to open, no expected cost is recorded."""
+        """Write the files of `keep` that record costs; if the lab failed to open, they have no expected cost."""
         if self._estimate is None:
             return []
         spent = self.spent()

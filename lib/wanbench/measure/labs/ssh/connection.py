@@ -29,7 +29,7 @@ CONNECT_S = 15  # Timeout of connecting by TCP and exchanging keys; three round 
 @dataclass(frozen=True)
 class Login:
     """
-    Say how to log in to a host. SSH never prompts for anything.
+    How to log in to a host by SSH, without prompts.
 
     `address` may differ from the address used for measuring. `key_file` is the private key; only its path appears on
     command lines. `known_hosts_file` has lines as `ssh-keyscan` prints them; a host that is not in this file, or has
@@ -47,7 +47,7 @@ class Login:
 
     def command(self, remote: Sequence[str], alive_s: float) -> list[str]:
         """
-        Return the ssh command that runs `remote` on the host. It ends if the host is silent for about `alive_s`.
+        Return the ssh command that runs `remote` on the host and ends if the host is silent for about `alive_s`.
 
         The user's own configuration of SSH is ignored, so that the inventory alone determines the connection.
         """
@@ -142,13 +142,13 @@ class Connection:
 
     @property
     def is_open(self) -> bool:
-        """Whether the connection is open, as far as known."""
+        """Return whether the connection is open, as far as this side knows."""
         return not self.reason
 
     def ask(self, verb: str, payload: bytes = b"", **fields) -> tuple[dict, bytes]:
         """
-        Send a request, and return the answer's fields and payload. ConnectionLost if the connection is lost; LabError,
-        with the host's message, if the host cannot carry out the request.
+        Send a request, and return the answer's fields and payload. Raise ConnectionLost if the connection is lost, and
+        LabError, with the host's message, if the host cannot carry out the request.
         """
         future: Future = Future()
         with self._state_lock:

@@ -93,7 +93,9 @@ class SshHost(Host):
     @property
     def connection(self) -> Connection:
         """
-        The open connection; raise LabError if the host cannot be reached, or was rebooted since the last connection.
+        Return the open connection, after reconnecting if it was lost.
+
+        Raise LabError if the host cannot be reached, or was rebooted since the last connection.
         """
         with self._kept.lock:
             if self._kept.connection is None:

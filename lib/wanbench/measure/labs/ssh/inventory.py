@@ -51,7 +51,7 @@ class Inventory:
 
     @property
     def regions(self) -> tuple[str, ...]:
-        """The regions that have a host, in the order of the file."""
+        """Return the regions that have a host, in the order of the file."""
         return tuple(dict.fromkeys(entry.host.region for entry in self.entries))
 
     def in_region(self, region: str, count: int | None) -> list[Entry]:

@@ -197,7 +197,7 @@ class SshLab(Lab):
 
 
 def clock_of(host: SshHost) -> Offset:
-    """Measure the host's clock minus this machine's by exchanging time stamps over the connection."""
+    """Measure the offset of the host's clock, relative to this machine's, by time stamps sent over the connection."""
     stamps = []
     for _ in range(CLOCK_EXCHANGES):
         sent_ns = time.time_ns()

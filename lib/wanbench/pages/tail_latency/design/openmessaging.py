@@ -31,7 +31,7 @@ from .openmessaging_open_loop import MINUTE_S, WARMUP_MINUTES, is_security
 
 START_S, END_S = 15.0, 35.0
 """
-Time from the start to the first message, and from the last window to the result, in which consumers leave their groups;
+Seconds from the start to the first message, and from the last window to the result, while consumers leave their groups;
 measured on two processors.
 """
 
@@ -41,19 +41,19 @@ class OpenMessaging(ClientLoad):
     """
     A run of the OpenMessaging Benchmark, or of one of its forks, against the cluster of the lab.
 
-    The distribution on the hosts runs unmodified, with the workload, and with the driver that holds the cluster's
-    address and a reference to its security settings. Durations are whole minutes. Measurements differ from those of
-    `KafkaOpenLoop`: see `to_open_loop`. The benchmark uses Kafka's Java clients, `KafkaOpenLoop` uses librdkafka. With
-    one request in flight no difference was seen (``python benchmarks/openmessaging.py --in-turn --in-flight 1 --blocks
-    2``; from two runs each, the ratio of means is only known to lie between 0.3 and 4.1). With several requests in
-    flight latencies may differ: a broker processes the requests of a connection one at a time
-    (https://kafka.apache.org/protocol), and with acks "all" each request occupies the connection until it is
-    replicated, so latency depends on how a client batches. So compare systems under the same load generator only.
+    The benchmark's distribution on the hosts runs unmodified, with the workload, and with the driver completed by the
+    cluster's address and a reference to its security settings. Durations are whole minutes. Compare systems under the
+    same load generator only: the benchmark measures in another way than `KafkaOpenLoop` (see `to_open_loop`), and uses
+    Kafka's Java clients instead of librdkafka. With one request in flight no difference was seen (``python
+    benchmarks/openmessaging.py --in-turn --in-flight 1 --blocks 2``; from two runs each, the ratio of means is only
+    known to lie between 0.3 and 4.1). With several requests in flight latencies may differ: a broker processes the
+    requests of a connection one at a time (https://kafka.apache.org/protocol), and with acks "all" each request
+    occupies the connection until it is replicated, so latency depends on how a client batches.
 
     Parameters
     ----------
     distribution : str
-        An absolute path on the hosts, of a folder with bin and lib.
+        Absolute path of the benchmark on the hosts, a folder with bin and lib.
     workload : Workload, mapping of its fields, or path of a workload file
         `payloadFile` is relative to the distribution.
     driver : Driver, mapping of its fields, or path of a driver file
@@ -62,7 +62,7 @@ class OpenMessaging(ClientLoad):
         Regions whose first hosts run a worker; a region may be listed several times. The first half of them produce and
         the others consume. If None, the benchmark process itself produces and consumes.
     port : int
-        Port of the first worker of a host, which also uses the next port; further workers use the following ports.
+        First port of the workers on a host; each worker uses two ports.
     heap_mb : int
         Java's heap of the benchmark and of each worker; older forks ignore it and take 4 GB.
     timeout_s : float or None
@@ -112,7 +112,7 @@ class OpenMessaging(ClientLoad):
             object.__setattr__(self, "workers", workers)
 
     def _objections(self) -> Iterator[str]:
-        """Yield what is wrong with workload and driver, each worded as the end of a sentence."""
+        """Yield each fault of workload and driver, as the end of an error's sentence."""
         workload = self.workload
         if workload.testDurationMinutes < 1:
             yield f"testDurationMinutes is {workload.testDurationMinutes}; allowed: at least 1, as 0 never ends."
@@ -158,24 +158,25 @@ class OpenMessaging(ClientLoad):
 
     @property
     def length_s(self) -> float:
-        """Duration of warm-up and test; building and draining a backlog is not included."""
+        """Duration of warm-up and test in s, without building and draining a backlog."""
         warmup = self.workload.warmupDurationMinutes
         return MINUTE_S * (self.workload.testDurationMinutes + (WARMUP_MINUTES if warmup is None else warmup))
 
     def time_limit_s(self) -> float:
-        """Return the time limit of the benchmark."""
+        """Return the time limit of the benchmark in s."""
         return self.expected_s(0.0) + 120.0 if self.timeout_s is None else self.timeout_s
 
     def session(self, cluster, producers: Sequence[Host], consumers: Sequence[Host], *where) -> OpenMessagingSession:
         """
-        Return the session of a run: the benchmark on the host of `producers[0]`, workers in the regions `workers`.
+        Return a session that runs the benchmark on the host `producers[0]`, with workers in the regions `workers`.
 
-        It calls `when_sending` when the warm-up or, without one, the measurement starts. The session writes
+        The session calls `when_sending` when the warm-up or, without one, the measurement starts. It writes
         openmessaging/<stem>.result.json, the benchmark's own result; <stem>.workload.yaml and <stem>.driver.yaml; and
         the output of each program as <stem>.benchmark.txt and <stem>.worker-<n>.txt. It deletes the benchmark's topics.
 
-        Raises ExperimentError if there is no host in a region of `workers`. The session's `run` also raises it if a
-        host lacks Java or the distribution, or if a program fails or leaves no result.
+        Raises ExperimentError: a region of `workers` has no host, or clients are in several regions without workers.
+        The session's `run` raises it, too, if a host lacks Java or the distribution, or if a program fails or leaves no
+        result.
         """
         if self.workers is None and len({host.name for host in producers}) > 1:
             raise ExperimentError(
@@ -189,14 +190,14 @@ class OpenMessaging(ClientLoad):
         return OpenMessagingSession(self, cluster, producers[:1], workers, *where)
 
     def workload_on_host(self) -> Workload:
-        """Return the workload with the absolute path of its payload on the hosts."""
+        """Return the workload with the absolute path of its payload file on the hosts."""
         path = self.workload.payloadFile
         if not path or path.startswith("/"):
             return self.workload
         return replace(self.workload, payloadFile=f"{self.distribution}/{path}")
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Return the expected duration, without building and draining a backlog."""
+        """Return the expected duration in s, without building and draining a backlog."""
         return START_S + self.length_s + END_S
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:
@@ -213,7 +214,9 @@ WRITES = b"Writing test result into"
 LISTENS = "Javalin has started"  # Printed by a worker once it listens.
 CHECK_S = 1.0
 _OVERLAP = 64
-"""Bytes to search again, because a line may arrive in parts: more than the length of any text searched for."""
+"""
+Number of bytes that are searched again, because a line may arrive in parts: more than the longest text searched for.
+"""
 _RUN_S = 30.0
 _MOST_LOG_BYTES = 1_000_000
 """Longest output that is kept whole, in bytes; a minute makes some 5 kB."""
@@ -223,7 +226,7 @@ _FAILED = re.compile(rb" ERROR [^\n]*")
 
 @dataclass
 class _Program:
-    """The benchmark or a worker (`what`), with its folder on its host."""
+    """The benchmark or one of its workers (as `what` says), with its folder on its host."""
 
     what: str
     host: Host
@@ -289,7 +292,7 @@ class OpenMessagingSession(ClientSession):
         return host.run(["test", kind, path], timeout_s=_RUN_S, ok=None).returncode == 0
 
     def _prepare(self) -> None:
-        """Make a folder for each program, with links to the distribution, and write workload and driver."""
+        """Make a folder for each program with links to the distribution, and write the files of workload and driver."""
         self._topics_before = self._topics()
         for program in self._programs():
             program.host.run(["mkdir", "-m", "700", program.folder], timeout_s=_RUN_S)
@@ -303,9 +306,9 @@ class OpenMessagingSession(ClientSession):
 
     def _driver(self):
         """
-        Return the driver with the cluster's address and security settings.
+        Return the driver with the cluster's address and security settings added.
 
-        Security settings refer to a file on the client's host, so the driver contains no secret.
+        The security settings refer to a file on the client's host, so the driver contains no secret.
         """
         settings = {"bootstrap.servers": self.cluster.bootstrap}
         path = self.cluster.client_file(self.benchmark.host)
@@ -347,11 +350,10 @@ class OpenMessagingSession(ClientSession):
 
     def _follow(self) -> None:
         """
-        Wait for the benchmark's result. The benchmark may then not end by itself, because threads of its local worker
-        stay.
+        Wait until the benchmark has written its result, and keep the result.
 
-        Raises ExperimentError if the benchmark fails, ends without a result or takes too long, or a worker or broker
-        dies.
+        The benchmark itself may not end then, because threads of its local worker continue. Raises ExperimentError: the
+        benchmark fails, ends without a result or takes too long, or a worker or broker dies.
         """
         benchmark, sending, position = self.benchmark, False, 0
         limit_s = self.settings.time_limit_s()
@@ -393,7 +395,7 @@ class OpenMessagingSession(ClientSession):
         return content
 
     def _why(self, program: _Program, what: str) -> str:
-        """Return the message of a failure, with the first error in the output and its cause."""
+        """Return an error message: the program, `what` happened, and the first error in its output with the cause."""
         done = program.done or program.process.so_far()
         printed = done.stdout + b"\n" + done.stderr
         failure = f"the OpenMessaging Benchmark's {program.what} on {program.host.name} {what}"
@@ -431,7 +433,7 @@ class OpenMessagingSession(ClientSession):
 
 
 def _cut(printed: bytes) -> bytes:
-    """Return an output; of a long one, return only both ends, with the number of bytes left out."""
+    """Return the output of a program; of a long one only both ends, and the number of bytes between them."""
     left_out = len(printed) - _MOST_LOG_BYTES
     if left_out <= 0:
         return printed

@@ -1,9 +1,9 @@
 """
 Read and write workload and driver files of the OpenMessaging Benchmark, strictly.
 
-The benchmark itself ignores unknown names, truncates text and fractions to whole numbers (half a minute becomes 0, an
-endless run), and replaces an unknown key distributor by its default. Here these are errors. Values are those of YAML
-1.1: `yes` is true, `010` is 8, and a name that looks like a number or a date needs quotes.
+The benchmark itself ignores unknown names, truncates fractions to whole numbers (half a minute becomes 0, an endless
+run), and replaces an unknown key distributor by its default. This module raises errors instead. Values are read as YAML
+1.1: `yes` is true, `010` is 8, and a text that looks like a number or a date needs quotes.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _Dumper.add_representer(str, _Dumper.represent_text)
 
 
 def read_properties(text: str, name: str = "a property") -> dict[str, str]:
-    """Return the settings in the text of a Java properties file; errors call it `name`."""
+    """Parse the text of a Java properties file to its settings; `name` is what errors call the text."""
     try:
         return javaproperties.loads(text)
     except javaproperties.InvalidUEscapeError:
@@ -89,16 +89,16 @@ def read_properties(text: str, name: str = "a property") -> dict[str, str]:
 
 
 def properties_text(settings: Mapping) -> str:
-    """Return settings as the text of a Java properties file."""
+    """Format settings as the text of a Java properties file."""
     return javaproperties.dumps(settings, timestamp=False)
 
 
 class FlatFile:
     """
-    Base class of both file types: a dataclass of the file's fields, in which None stands for a missing field.
+    Base class of workload and driver files: a dataclass of the file's fields, in which None means a missing field.
 
-    msgspec checks each field against its type, whose description says in errors what is allowed. Errors never show
-    fields that the repr leaves out.
+    Each field is checked against its type, by msgspec; an error says what the type's description allows, and shows no
+    values of fields that the repr leaves out.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -110,9 +110,10 @@ class FlatFile:
     @classmethod
     def of_mapping(cls, values: Mapping, required: Collection[str] | None = None):
         """
-        Build a file from a mapping of its fields; ParameterError names what is wrong and what is allowed.
+        Build a file from a mapping of its fields.
 
-        `required` names the fields that must be there, by default those without a default.
+        `required` names the fields that `values` must have; by default those that have no default value. Raises
+        ParameterError: a field is unknown, missing or malformed.
         """
         check_kind(cls.__name__, values, Mapping)
         known = {each.name: each for each in fields(cls)}
@@ -127,7 +128,7 @@ class FlatFile:
         return cls(**values)
 
     def text(self) -> str:
-        """Return the content of the file: the fields that are present, in the order of declaration."""
+        """Return the content of the file as YAML: the fields that are not None, in the order of declaration."""
         values = {each.name: value for each in fields(self) if (value := getattr(self, each.name)) is not None}
         return yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=float("inf"))
 
@@ -141,7 +142,7 @@ class FlatFile:
 
 
 def _checked(cls, each, value):
-    """Return the value of a field, with lists as tuples; ParameterError if it does not fit the field's type."""
+    """Return `value` with lists as tuples; ParameterError if it does not fit the type of the field `each` of `cls`."""
     label, kind = f"{cls.__name__} {each.name}", get_type_hints(cls, include_extras=True)[each.name]
     try:
         value = msgspec.convert(value, kind, strict=True)
@@ -159,10 +160,10 @@ def _checked(cls, each, value):
 @dataclass(frozen=True)
 class Workload(FlatFile):
     """
-    A workload file: records, rate and consumers. Fields have the benchmark's names.
+    A workload file: topics, producers, consumers, rate and duration. Fields have the benchmark's names.
 
-    None means that the file lacks the field. The benchmark then uses its own default, which differs between forks: for
-    example, `warmupDurationMinutes` is 1 in the benchmark and 30 in Redpanda's fork. Only Redpanda's fork has
+    None means that the file lacks the field. The benchmark then uses its own default, which differs between its forks:
+    for example, `warmupDurationMinutes` is 1 in the original and 30 in Redpanda's fork. Only Redpanda's fork has
     `sampleRateMillis` and the lists of existing topics; only AutoMQ's has the other lists, `randomTopicNames` and
     `logIntervalMillis`; only Confluent's and StreamNative's have `consumerOnly`.
 
@@ -174,9 +175,10 @@ class Workload(FlatFile):
     testDurationMinutes : int
         Whole minutes; a test of 0 minutes never ends.
     useRandomizedPayloads, randomBytesRatio, randomizedPayloadPoolSize
-        Instead of `payloadFile`: payloads from a pool, with this fraction of random bytes and else zeros.
+        Instead of `payloadFile`: whether to take payloads from a pool, their fraction of random bytes (the others are
+        zero), and the number of payloads in the pool.
     consumerBacklogSizeGB, backlogDrainRatio
-        The backlog that is built before consumers start, and how far it must be drained.
+        The backlog that is built while consumers pause, and the share of it that they must read for the test to end.
     """
 
     topics: Whole
@@ -213,8 +215,8 @@ class Driver(FlatFile):
     """
     A Kafka driver file: settings of topics and clients, each as the text of a Java properties file.
 
-    These texts are left out of the repr, because they may contain secrets. `reset`, which only forks have, first
-    deletes all topics of earlier runs.
+    These texts are left out of the repr, because they may contain secrets. `reset`, which only forks have, makes the
+    benchmark delete all topics of earlier runs first.
     """
 
     name: Line | None = "Kafka"
@@ -227,7 +229,7 @@ class Driver(FlatFile):
     reset: Flag | None = None
 
     def settings(self, what: str) -> dict[str, str]:
-        """Return the settings of "topic", "common", "producer" or "consumer"; clients have the common ones, too."""
+        """Return the settings of "topic", "common", "producer" or "consumer"; the last two include the common ones."""
         check_choice("what", what, ("topic", "common", "producer", "consumer"))
         common = read_properties(self.commonConfig) if what in ("producer", "consumer") else {}
         return {**common, **read_properties(getattr(self, f"{what}Config"))}
@@ -237,15 +239,15 @@ def read_workload(path) -> Workload:
     """
     Read a workload file.
 
-    Raises ParameterError if the file cannot be read, has more than `LARGEST_BYTES`, is not YAML with names and values,
-    or has an alias, a repeated name, or an unknown, missing or malformed field. The error names file and field, what
-    was given and what is allowed.
+    Raises ParameterError: the file cannot be read, has more than `LARGEST_BYTES`, is not a YAML mapping, or has an
+    alias, a repeated name, or an unknown, missing or malformed field. The error names file and field, what was given
+    and what is allowed.
     """
     return _read(Workload, path)
 
 
 def read_driver(path) -> Driver:
-    """Read a Kafka driver file; errors are as in `read_workload`, but show no values that may be secret."""
+    """Read a Kafka driver file; raises ParameterError as `read_workload` does, without values that may be secret."""
     return _read(Driver, path, {each.name for each in fields(Driver)} - {"name", "reset"})
 
 

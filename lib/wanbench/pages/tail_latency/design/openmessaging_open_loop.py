@@ -1,4 +1,4 @@
-"""Convert OpenMessaging workloads and Kafka drivers to open-loop loads and back."""
+"""Convert workload and driver files of the OpenMessaging Benchmark to open-loop loads (`KafkaOpenLoop`), and back."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
@@ -35,17 +35,17 @@ _RENAMED = {
 }
 """Maps names of settings in Java to those in librdkafka."""
 _BUFFERS = ("socket.receive.buffer.bytes", "socket.send.buffer.bytes")
-"""Buffers whose size Java's clients leave to the kernel with -1, librdkafka with 0."""
+"""Buffers whose size the kernel chooses if the setting is -1 in Java's clients, or 0 in librdkafka."""
 _FIELDS = {"acks": "acks", "linger.ms": "linger_ms", "batch.size": "batch_bytes", "compression.type": "compression"}
 _JAVA_DEFAULTS: dict = {"acks": "all", "linger_ms": 0, "batch_bytes": 16_384, "compression": "none"}
 """Defaults of the Java producer up to Kafka 3.9; the benchmark uses Kafka 3.6."""
 _OVERRULED = {"bootstrap.servers", "group.id", "key.serializer", "value.serializer"}
 _OVERRULED |= {"key.deserializer", "value.deserializer"}
-"""Settings whose values in the driver are ignored: the lab sets the address, the benchmark all others."""
+"""Settings whose values in the driver are ignored: the lab sets the address, and the benchmark sets all others."""
 
 
 class Lost(NamedTuple):
-    """A field or setting that an open-loop load does not have, the reason, and the field to use instead."""
+    """A field or setting that a KafkaOpenLoop cannot have, the reason, and the field of the load to give instead."""
 
     name: str
     why: str
@@ -53,7 +53,7 @@ class Lost(NamedTuple):
 
 
 def of_driver(driver) -> tuple[dict, list[Lost]]:
-    """Convert a driver to fields of KafkaOpenLoop, and list the driver's settings that are lost."""
+    """Convert a driver to fields of KafkaOpenLoop, and list the driver's settings that cannot be converted."""
     lost: list[Lost] = []
     producer, consumer = driver.settings("producer"), driver.settings("consumer")
     values = {**_JAVA_DEFAULTS, "replication": driver.replicationFactor}
@@ -77,7 +77,7 @@ def of_driver(driver) -> tuple[dict, list[Lost]]:
 
 
 def is_security(name: str) -> bool:
-    """Whether a setting belongs to the clients' security, which the cluster sets."""
+    """Return whether the setting of this name belongs to the clients' security, which the cluster sets."""
     return may_hold_secret(name) or name.startswith(("security.", "sasl.", "ssl."))
 
 
@@ -102,7 +102,11 @@ def _whole(name: str, text: str) -> int:
 
 
 def java_names(kind: str, load) -> dict[str, str]:
-    """Return the settings in the field `kind` of a load, under their names in Java."""
+    """
+    Return the settings in the field `kind` of a load, by the names that Kafka's Java clients use.
+
+    Raises ParameterError: Java clients lack one of the settings.
+    """
     java_of = {name: name for name in OF_BOTH} | {own: java for java, own in _RENAMED.items()}
     translated = {}
     for name, text in getattr(load, kind):
@@ -140,7 +144,7 @@ _LOST = (
 
 
 def _of_workload(workload: Workload) -> Iterator[Lost]:
-    """Yield what a workload has and an open-loop load cannot have."""
+    """Yield the fields of a workload that an open-loop load cannot have."""
     if workload.keyDistributor not in (None, "NO_KEY"):
         yield Lost("keyDistributor", "records of an open-loop load have no key")
     if workload.producerRate == 0 and workload.producerRateList is None:
@@ -162,12 +166,13 @@ def to_open_loop(
 
     Some differences remain. The benchmark counts end-to-end latency from the producer's time stamp, in whole
     milliseconds, and drops values that are not above zero; an open-loop load counts from when a record was due. The
-    benchmark's producer fills a batch for one partition before the next; here records go to the partitions in turn. The
-    benchmark uses Kafka's Java clients, which are idempotent by default, and its consumers commit after every poll.
+    benchmark's producer fills a batch for one partition before the next; an open-loop load sends to the partitions in
+    turn. The benchmark uses Kafka's Java clients, which are idempotent by default, and its consumers commit after every
+    poll.
 
-    `ignoring` names fields and settings that a KafkaOpenLoop cannot have and that are to be left out; `changes`
-    replaces fields taken from the files. Raises ParameterError naming any other field or setting that a KafkaOpenLoop
-    cannot have.
+    `ignoring` names fields and settings to leave out, because a KafkaOpenLoop cannot have them; `changes` replaces
+    fields of the result. Raises ParameterError: the files have another field or setting that a KafkaOpenLoop cannot
+    have.
     """
     if isinstance(ignoring, str):
         raise refusal("ignoring", ignoring, "a list of names of fields and settings")
@@ -191,10 +196,10 @@ def to_open_loop(
 
 def workload_of(load: KafkaOpenLoop, **changes) -> Workload:
     """
-    Convert a KafkaOpenLoop to the workload that offers the same load; `changes` replaces fields of that workload.
+    Convert a KafkaOpenLoop to the workload that offers the same load; `changes` replaces fields of the workload.
 
-    Raises ParameterError if the rate is not a whole number, the durations are not whole minutes or the payload is not
-    random, unless `changes` replaces them.
+    Raises ParameterError: the rate is not a whole number, a duration is not whole minutes, or the payload is not
+    random, and `changes` does not replace it.
     """
     values = {field: getattr(load, name) for name, field in _WORKLOAD_FIELDS.items()}
     rate = f"{load.rate_records_per_s:g}/s, {load.record_bytes} bytes"
@@ -220,11 +225,11 @@ def workload_of(load: KafkaOpenLoop, **changes) -> Workload:
 
 def driver_of(load: KafkaOpenLoop, bootstrap: str | None = None, **changes) -> Driver:
     """
-    Convert the settings of a KafkaOpenLoop to a driver, by their names in Java.
+    Convert the settings of a KafkaOpenLoop to a driver, by the names that Kafka's Java clients use.
 
     `bootstrap` is "host:port,host:port", or None for `OpenMessaging`, which sets it; `changes` replaces fields of the
-    driver. Raises ParameterError if the load has a setting that only librdkafka has, or a linger that is not a whole
-    number of milliseconds.
+    driver. Raises ParameterError: the load has a setting that only librdkafka has, a linger that is not a whole number
+    of milliseconds, or clients with different racks.
     """
     if load.linger_ms != int(load.linger_ms):
         raise refusal("KafkaOpenLoop linger_ms", load.linger_ms, "a whole number, as Java's linger.ms")

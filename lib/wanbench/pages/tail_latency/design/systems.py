@@ -1,4 +1,4 @@
-"""Describe systems to compare, and plan trials of every system at every step of a load."""
+"""Describe systems to compare, and plan trials of every system at every step of a load, such as rates."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from wanbench.measure.plan.plan import alternating, check_keys, shuffled
 @dataclass(frozen=True)
 class System:
     """
-    A system to compare with others, by its differences: settings of brokers, clients and links, or the whole cluster.
+    A system to compare with others, described by what differs: settings of brokers, clients or links, or the cluster.
 
     Parameters
     ----------
     name : str
-        Its name in tables (column `system`) and figures.
+        The name of the system in tables (column `system`) and figures.
     broker_settings, security, kafka_version, cluster : optional
         As in `KafkaTrial`.
     link : LinkSettings or mapping of its fields, optional
-        Settings of both directions of the link; all systems have them, or none has.
+        Settings of both directions of the link. Either all systems have a link, or none has.
     load : mapping of str, optional
         Fields of the load that differ for this system, such as {"linger_ms": 0}.
 
@@ -96,7 +96,7 @@ def read_systems(given: Sequence) -> tuple[System, ...]:
 
 
 def link_of(where: str, given) -> LinkSettings | None:
-    """Return link settings, given as LinkSettings or as a mapping; errors begin with `where`."""
+    """Convert `given`, LinkSettings or a mapping of its fields, to LinkSettings; errors begin with `where`."""
     if given is None or isinstance(given, LinkSettings):
         return given
     return _made(where, given, LinkSettings, "delay_ms")
@@ -121,7 +121,7 @@ def _mapping(where, given, allowed="a mapping of names to values"):
 
 
 def frozen(value: object) -> object:
-    """Return plain data, such as from YAML, in comparable and hashable form."""
+    """Convert plain data, such as from YAML, to a hashable form: mappings and lists become tuples."""
     if isinstance(value, Mapping):
         return tuple((key, frozen(one)) for key, one in value.items())
     return tuple(map(frozen, value)) if isinstance(value, list | tuple) else value
@@ -140,11 +140,11 @@ def systems_by_steps(
     """
     Plan trials of every system at every step of a load, once per replicate.
 
-    A replicate is a block. Steps come in random order, and so do the systems at each step, so comparisons are close in
-    time. If systems need restarts of the cluster, those with equal broker settings form a group instead, with all their
-    steps adjacent. Every second block reverses the order of groups of the block before, and the first block begins with
-    the cluster's own settings, if a system has them. Steps of external clusters, which need no restart, are spread over
-    the groups.
+    Each replicate is a block. Steps come in random order, and so do the systems at each step, so that trials which are
+    compared are close in time. If systems have different broker settings, each change restarts the cluster; then the
+    systems with equal settings form a group, and all their steps are adjacent. Every second block reverses the order of
+    groups of the block before, and the first block begins with the cluster's own settings, if a system has them. Steps
+    of external clusters, which are never restarted, are spread over the groups.
 
     Parameters
     ----------
@@ -153,16 +153,15 @@ def systems_by_steps(
     load : KafkaOpenLoop or KafkaLoad
         The load, apart from changes by systems and steps.
     steps : mapping of str to sequences
-        Maps fields of the load to their levels; all other fields stay as in `load`. A level that `load` already has
-        leaves the load unchanged; if several fields have such a level, it is measured once, under the first field's
-        name.
+        Maps fields of the load to their levels; at each step one field has a level, and all others are as in `load`.
+        Steps that leave `load` unchanged are equal, so only the first of them is measured.
     alongside : tuple
         As in `KafkaTrial`, but without `BrokerMetrics` on external clusters, whose hosts cannot be reached.
 
     Returns
     -------
     list of Trial
-        In the order of measuring. `setting` is "<system>, <field> <level>"; `system` of the trial is the system's name.
+        In the order of measuring. `setting` is "<system>, <field> <level>", and `system` the system's name.
 
     Examples
     --------
@@ -176,8 +175,8 @@ def systems_by_steps(
     systems = read_systems(systems)
     if 0 < (having := sum(system.link is not None for system in systems)) < len(systems):
         raise ParameterError(
-            f"{having} of {len(systems)} systems have a link, and the others would keep that of the previous trial; "
-            "allowed: a link for every system, or for none."
+            f"{having} of {len(systems)} systems have a link, and the others would keep the link of the previous "
+            "trial; allowed: a link for every system, or for none."
         )
     _check_fields(systems, load, steps)
     levels = _levels(load, steps)
@@ -193,7 +192,7 @@ def systems_by_steps(
 
 
 def _order(systems, steps, replicates, seed):
-    """Return (block, name of system, step) in the order of measuring, as `systems_by_steps` describes it."""
+    """Return (block, name of system, name of step) of each trial, in the order that `systems_by_steps` describes."""
     rng = np.random.default_rng(seed)
     shared: dict[tuple, list[str]] = {}
     for system in systems:
@@ -214,7 +213,7 @@ def _order(systems, steps, replicates, seed):
 
 
 def _levels(load, steps):
-    """Return the changes of each step to the load, by the step's name; a repeated load is kept once."""
+    """Return what each step changes in the load, by the step's name; of steps that change nothing, the first."""
     levels, has_own = {}, False
     for field, values in steps.items():
         if isinstance(values, str) or not isinstance(values, Sequence) or not values:

@@ -7,8 +7,8 @@ lines may come from a script and are ignored. Percentiles are kept as printed, o
 
 Three optional files belong to `<stem>.producer-0.txt`: `<stem>.producer-0.lines.json` has the time of each line,
 `<stem>.producer-0.stderr.txt` has further errors and warnings, and `<stem>.times.json` says when the warm-up of the
-whole load ended, and whether its producers were stopped on purpose. A file whose name identifies the tool, as in this
-example, gives a row even without figures; any other file needs figures.
+whole load ended, and whether its producers were stopped on purpose. A file without figures becomes a row if its name
+identifies the tool, as in this example, and is rejected otherwise.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WANTED = "figures of kafka-producer-perf-test or kafka-consumer-perf-test"
 
 def read(source) -> dict[str, pd.DataFrame]:
     """
-    Read a log, given as a path or bytes, into the tables of its tool, without context columns.
+    Read a log, given as a path or bytes, into the tables of its tool, without context (run, test, regions, file).
 
     The number of the producer or consumer comes from the file's name (`<stem>.producer-2.txt`), or is 0. Raise
     RawDataError if the file has another name and no figures, if it has figures of several runs, or if the log or one of

@@ -36,7 +36,7 @@ NAME = re.compile(r"\.(?P<tool>producer|consumer)-(?:(?P<group>\d{1,9})-|[^/]*-)
 
 def read_times(path) -> dict[str, pd.DataFrame]:
     """
-    Read table loads (one row) without context columns; raise RawDataError unless the file holds the times of a load.
+    Read table loads (one row) without context (run, test, regions, file); raise RawDataError if the file is invalid.
     """
     content = read_json(path, dict, OF_A_LOAD)
     times = [content.get(name) for name in TIMES]
@@ -56,8 +56,8 @@ def read_times(path) -> dict[str, pd.DataFrame]:
 
 class LoadTimes(NamedTuple):
     """
-    Content of <stem>.times.json: the time from which records count (Unix s), whether producers were stopped, and the
-    target rate of each producer (None if there is no limit, or it is unknown).
+    Content of <stem>.times.json: the end of the warm-up (Unix s), from which on records count; whether producers were
+    stopped; and the target rate of each producer (None if it has none, or if it is unknown).
     """
 
     counts_from_s: float | None = None
@@ -101,7 +101,7 @@ class LoadTimes(NamedTuple):
         return by_window
 
     def warmup(self, window: dict) -> bool | None:
-        """Return whether a producer's window began before records count; None if unknown."""
+        """Return whether a producer's window began during the warm-up; None if unknown."""
         if self.counts_from_s is None or window["printed_at_s"] is None:
             return None
         return window["printed_at_s"] - (window["length_s"] or 0.0) < self.counts_from_s
@@ -142,7 +142,7 @@ PLACED = ("topic", "partition", "leader", "replicas", "in_sync")
 
 def read_batches(path) -> dict[str, pd.DataFrame]:
     """
-    Read tables batches and placements, without context columns, from <stem>.batches.json.
+    Read tables batches and placements, without context (run, test, regions, file), from <stem>.batches.json.
 
     Its member `rows` has at most one row per broker, partition and second; if no batches were counted, the member
     `left_out` says why. Raise RawDataError if both are missing, or if `rows` or `replicas` are invalid.

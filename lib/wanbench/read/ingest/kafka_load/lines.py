@@ -123,7 +123,7 @@ class Complaints:
 
     def add(self, line: Line) -> None:
         """
-        Add a line without figures.
+        Classify a line without figures, and count it if it is an error or a warning.
 
         >>> complaints = Complaints()
         >>> complaints.add(Line(1, "[2022-11-16 17:00:42,193] WARN [Producer clientId=a] oh", True, None))

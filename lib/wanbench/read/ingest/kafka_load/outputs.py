@@ -6,8 +6,8 @@ Read the output of one run of kafka-producer-perf-test or kafka-consumer-perf-te
 - The producer tool computes percentiles from at most 500,000 latencies, in whole milliseconds. With --warmup-records it
   prints two summaries, of all records and of those after the warm-up. Both are rows; the first has `warmup` set.
 - The columns of the consumer tool are those of its header. The duration of a run is the time for rebalances plus the
-  time for fetches. With --show-detailed-stats it prints no summary and nothing after its last interval. The row then
-  has the figures of that interval, or the number of records in the tool's metrics if it is larger; `error` says so.
+  time for fetches. With --show-detailed-stats the tool prints no summary and nothing after the last interval. The row
+  then has the figures of that interval, or the number of records in the tool's metrics if larger; `error` says so.
 """
 
 import re
@@ -116,7 +116,7 @@ class ProducerOutput(Output):
         return bool(found)
 
     def rows(self, number: int) -> dict[str, list[dict]]:
-        """Return the tables' rows, without context columns, for producer `number` of its test."""
+        """Return rows by table, without context (run, test, regions, file), for producer `number` of its test."""
         same, rows = {"producer": number, "n_errors": self.complaints.n}, []
         with_warmup = self.steady is not None or self.warmup
         if with_warmup and self.summary is not None:
@@ -180,7 +180,7 @@ class ConsumerOutput(Output):
         return True
 
     def rows(self, number: int) -> dict[str, list[dict]]:
-        """Return the tables' rows for consumer `number` of its test."""
+        """Return rows by table, without context (run, test, regions, file), for consumer `number` of its test."""
         row, missing = self.summary or {}, None if self.summary else NO_SUMMARY
         of_client = (row for row in self.metrics if row["metric"] == RECORDS_CONSUMED and "," not in row["subject"])
         consumed = max((int(row["value"]) for row in of_client), default=0)

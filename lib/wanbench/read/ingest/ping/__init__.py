@@ -14,9 +14,9 @@ time is `received_at_s` if it has a date and a time zone or is in Unix seconds, 
 - Windows prints no sequence numbers, so its echoes are counted from 1. Its "time<1ms" is a reply with a null `rtt_ms`
   and with "time<1ms" as `error`: the RTT is only known to be less than 1 ms.
 - Times of day without a date (macOS `--apple-time`) are dropped. The RTTs of toybox are whole milliseconds.
-- "time=0.000 ms" (the clock was set back) and replies too short to carry a time also have a null `rtt_ms`.
+- "time=0.000 ms" (the clock was set back) and replies too short to contain a time also have a null `rtt_ms`.
 - The footer's counts must fit the rows, and its minimum, mean and maximum must fit the RTTs.
-- "time=60.10 ms" of iputils s20180629 stands for 61.0 (see `lines.WITHOUT_CARRY`); `error` keeps the printed text.
+- "time=60.10 ms" of iputils s20180629 means 61.0 ms (see `lines.WITHOUT_CARRY`); `error` keeps the printed text.
 - A ping without a header, for example because it could not resolve its host, has no rows.
 
 A log passes through these modules: `scan` splits it into lines and recognises ordinary replies with numpy, one chunk at
@@ -69,7 +69,9 @@ ZERO = re.compile(r"time(?:<|=0(?:\.0*)? ?ms)")
 
 def read(source, *, fast: bool | None = None) -> dict[str, pa.Table]:
     """
-    Read a log, given as a path or bytes, into table echoes without context columns, sorted by ping and sequence.
+    Read a log, given as a path or bytes, into table echoes without context (run, test, regions, file).
+
+    Rows are sorted by ping and sequence.
 
     With `fast`, ordinary replies are recognised with numpy, which gives the same rows; the default is to do so for
     large files. A RawDataError names the first line that is not ping's, or what is missing.

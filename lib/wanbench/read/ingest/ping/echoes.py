@@ -42,7 +42,7 @@ as numbers from `code`. The values -1, 0 and NaN mean that nothing was printed.
 
 
 def code(texts: dict[str | None, int], text: str | None) -> int:
-    """Return the number of a string, which is assigned on first use; the number of None is 0."""
+    """Return the number of a string in `texts`; a new string gets the next number, and None has 0."""
     return texts.setdefault(text, len(texts))
 
 

@@ -57,7 +57,7 @@ class Tally:
     max_ms: float = -inf
 
     def add(self, times_ms) -> None:
-        """Add these times."""
+        """Add an array of times in ms."""
         times_ms = np.asarray(times_ms)
         if len(times_ms):
             self.n += len(times_ms)

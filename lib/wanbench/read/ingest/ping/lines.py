@@ -65,8 +65,8 @@ class Ping:
     A ping in a file: its header and, once read, its footer.
 
     `number` counts pings from 0. `line_number` is the line of the header (for fping, of the first echo). `counted` is
-    the number of echoes so far for Windows, and of first echoes for fping. `reported` is the number of errors that
-    Windows counts as received.
+    the number of echoes read so far (Windows), or 1 after the first echo (fping). `reported` is the number of errors
+    that Windows counts as received.
     """
 
     number: int
@@ -298,7 +298,7 @@ class LineReader:
             self.refuse(*self._first_other, HEADER)
 
     def refuse(self, line_number: int | None, found: str, expected: str) -> NoReturn:
-        """Raise the RawDataError for this file."""
+        """Raise RawDataError for a line, with what was found and what was expected."""
         raise RawDataError(self.path, line_number, found, expected)
 
     def _begins(self, line_number, text):

@@ -65,7 +65,7 @@ class Kind(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Kind | None:
-        """Return the kind of a line, ignoring its marks; None if the line is not plain."""
+        """Return the kind of a line, ignoring marks such as (DUP!); None if the line is not plain."""
         silence = SILENCE_LINE.fullmatch(text)
         line = silence or REPLY_LINE.fullmatch(text)
         if line is None or line["clock"]:
@@ -85,8 +85,8 @@ class Plain(NamedTuple):
     """
     The lines of a chunk, and the plain lines among them.
 
-    `starts` holds the start of each line, and the end of the last; `places` holds the indices of the plain lines. The
-    arrays after these have one value per plain line; `kind` is an index into `kinds`.
+    `starts` has the start of each line, and the end of the last. `places` has the indices of the plain lines, and
+    `received_at_s`, `rtt_ms`, `sequence` and `kind` (an index into `kinds`) have a value per plain line.
     """
 
     starts: np.ndarray

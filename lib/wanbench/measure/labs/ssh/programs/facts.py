@@ -68,7 +68,7 @@ def congestion_control(address, peer):
 
 
 def main(address, peer, *sysctls):
-    """Print the facts."""
+    """Print the facts about this host as one JSON object."""
     sys.path = [folder for folder in sys.path if folder]
     facts = {
         **machine(),

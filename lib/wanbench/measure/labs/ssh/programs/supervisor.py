@@ -76,7 +76,7 @@ def die_with_parent():
 
 
 class Supervisor:
-    """All commands of one connection."""
+    """Run the commands of one connection, and end them with it."""
 
     def __init__(self):
         self.commands, self.buffer, self.patience_s, self.output_bytes = {}, b"", 0.0, sys.maxsize
@@ -286,7 +286,7 @@ def remove_abandoned():
 
 
 def main():
-    """Serve one connection."""
+    """Answer requests until the connection ends; then end all commands."""
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
     remove_abandoned()
     os.umask(0o077)

@@ -1,0 +1,115 @@
+"""Show what a recorded torture counted: faults by kind, and how likely harm is at most."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from wanbench import folders
+from wanbench.errors import MissingDataError, RawDataError
+from wanbench.figures import primitives, theme
+from wanbench.methods.result import Result
+from wanbench.methods.result.means import share_of
+
+HARMS = {
+    "lost": "something measured was lost, or could not be completed",
+    "left": "something was left behind",
+    "tracebacks": "a traceback was printed",
+    "silent": "the exit status or the last lines did not say what happened",
+}
+ROW_PX, FRAME_PX = 22, 190
+MEMBERS = {"seed", "jobs", "seconds", "total", "kinds", "not_possible", "harm"}
+
+
+@dataclass(frozen=True, repr=False)
+class Torture(Result):
+    """The faults of a recorded torture; `rows` has a row per kind with its number and the counts of harm."""
+
+    rows: pd.DataFrame
+    about: Mapping
+
+    TITLE = "Faults by kind"
+
+    @cached_property
+    def estimates(self):
+        """The share of faults with each harm, of any kind of fault."""
+        n = int(self.rows.n.sum())
+        return [
+            share_of(
+                int(self.rows[harm].sum()),
+                n,
+                unit_name="fault",
+                quantity=f"faults after which {words}",
+                claim=f"Of {n:,} faults at random moments of small studies, {words} after {{}}",
+                assumption="Faults are independent, and like those that a machine in use meets",
+            )
+            for harm, words in HARMS.items()
+        ]
+
+    @property
+    def sentence(self) -> str:
+        """What was counted, with the highest chance of harm that agrees with it."""
+        n, counts = int(self.rows.n.sum()), [int(self.rows[harm].sum()) for harm in HARMS]
+        highest = 100 * max(one.high for one in self.estimates)
+        return (
+            f"{n:,} faults of {len(self.rows)} kinds at random moments of small studies: {counts[0]} times something "
+            f"measured was lost, {counts[1]} times something was left behind, {counts[2]} times a traceback was "
+            f"printed, {counts[3]} times the output did not say what happened. The chance of each harm is at most "
+            f"{highest:.1f} % per fault (95 %)."
+        )
+
+    @property
+    def headline(self) -> str:
+        """The counts alone."""
+        return self.sentence.partition(" The chance")[0]
+
+    def formatted_table(self) -> pd.DataFrame:
+        """Return a row per kind of fault."""
+        return self.rows.rename(columns={"n": "faults", "silent": "without words"})
+
+    def figure(self) -> go.Figure:
+        """Draw, for each kind of fault, how many harmed nothing, and how many did harm."""
+        harmed = self.rows[list(HARMS)].max(axis=1)
+        figure = go.Figure()
+        for name, counts, colour in (("no harm", self.rows.n - harmed, theme.WITHIN), ("harm", harmed, theme.OUTSIDE)):
+            figure.add_bar(y=list(range(len(self.rows))), x=counts, name=name, orientation="h", marker_color=colour)
+        primitives.label_rows(figure, list(self.rows.kind))
+        figure.update_xaxes(title="faults")
+        figure.update_layout(barmode="stack", legend=theme.LEGEND_ON_TOP, height=FRAME_PX + ROW_PX * len(self.rows))
+        return theme.finish(
+            figure,
+            name="faults-by-kind",
+            title=f"{int(self.rows.n.sum()):,} faults, and harm after {int(harmed.sum()):,} of them",
+            subtitle="Each fault came at a random moment of a small study, which was then resumed and checked.",
+            alt=f"Stacked bars of faults without and with harm, for {len(self.rows)} kinds of faults. {self.sentence}",
+            caption=self.sentence,
+            table=self.rows,
+        )
+
+
+def read(path: Path | None = None) -> Torture:
+    """
+    Read a table of `python -m torture`, by default the committed one.
+
+    Raise MissingDataError if there is none, and RawDataError if it is not such a table.
+    """
+    path = path or folders.root() / "data" / "robustness" / "torture.json"
+    try:
+        text = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise MissingDataError(f"{path} is missing; `make torture` makes build/torture.json.") from None
+    except ValueError as error:
+        raise RawDataError(path, None, error, "JSON") from None
+    if not isinstance(text, dict) or not text.keys() >= MEMBERS:
+        raise RawDataError(path, None, "another JSON", f"the members {', '.join(sorted(MEMBERS))}")
+    rows = [
+        {"kind": kind, "n": counts.get("n", 0)} | {harm: counts.get(harm, 0) for harm in HARMS}
+        for kind, counts in sorted(text["kinds"].items())
+    ]
+    return Torture(pd.DataFrame(rows), {name: text[name] for name in ("seed", "jobs", "seconds", "not_possible")})
