@@ -26,6 +26,7 @@ DEMOTE = BrokerAction("demote", 1)
         ({"kind": "link", "node_id": 1}, "changes nothing"),
         ({"kind": "slow", "node_id": 1, "loss": 0.1}, "kind 'link' only"),
         ({"kind": "rebalance", "node_id": 1}, "node_id"),
+        ({"kind": "restart", "node_id": 1, "throttle_bytes_per_s": 1e6}, "'reassign' only"),
         ({"kind": "kill", "node_id": 1, "for_s": 0}, "for_s"),
         ({"kind": "kill", "node_id": "1"}, "node_id"),
     ],
@@ -43,6 +44,7 @@ def test_actions_that_cannot_be_are_refused(settings, said):
         ((DEMOTE,), True),
         ((BrokerAction("demote"),), False),
         ((BrokerAction("rebalance"),), True),
+        ((BrokerAction("reassign"),), True),
     ],
 )
 def test_schedules_that_cannot_be_are_refused(actions, rolling):

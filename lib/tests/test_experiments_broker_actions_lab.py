@@ -57,6 +57,20 @@ def test_a_broker_is_demoted_restarted_and_restored_and_leads_as_before(lab, own
     assert 2 not in set(demoted.leader) and (ours.n_isr == 2).any()
 
 
+def test_kafkas_tool_empties_a_broker_and_fills_it_again_at_most_as_fast_as_its_throttle(lab, own_cluster, tmp_path):
+    own_cluster.create_topic("moved", 3, 2, placement=[[1, 2], [2, 3], [3, 1]])
+    actions = (BrokerAction("reassign", node, throttle_bytes_per_s=1e6) for node in (3, None))
+    rows, samples = carried_out(lab, tmp_path, *actions)
+    ours = samples[samples.topic == "moved"]
+    emptied = ours[ours.at_s.between(rows.done_at_s.iloc[0], rows.began_at_s.iloc[1])]
+    assert len(emptied) and not emptied.isr.str.contains("3").any()
+    last = ours[ours.at_s < rows.done_at_s.iloc[1] + 1]
+    assert sorted(last.groupby("partition").isr.last()) == ["1,2", "1,3", "2,3"]
+    assert '"unmovable": 3' in rows.detail.iloc[0] and not under_replicated(seen(lab, own_cluster))
+    assert not any("throttled" in name for name in own_cluster.ask(lab.host("eu"), "settings", broker=1))
+    own_cluster.delete_topic("moved")
+
+
 def test_what_passes_is_over_and_what_the_end_interrupts_is_undone(lab, own_cluster, tmp_path):
     before, links = seen(lab, own_cluster), dict(lab.links)
     load = KafkaOpenLoop(50, record_bytes=100, groups=1, duration_s=8, warmup_s=1)

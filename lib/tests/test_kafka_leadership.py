@@ -41,3 +41,14 @@ def test_present_is_the_order_of_now_for_the_same_partitions():
 
 def test_under_replicated_counts_missing_replicas_and_leaders():
     assert leadership.under_replicated(view([[1, 2], [2, 1], [1, 2]], [1, 2, None], [[1], [1, 2], [1, 2]])) == 2
+
+
+def test_spread_empties_a_broker_and_fills_it_again_and_moves_no_more_than_it_must():
+    seen = view([[1, 2], [2, 3], [3, 1], [1, 2], [2, 3], [3, 1], [3, 2, 1]])
+    emptied = leadership.spread(seen, [1, 2])["t"]
+    assert all(sorted(replicas) == [1, 2] for replicas in emptied.values()) and "6" not in emptied
+    assert Counter(replicas[0] for replicas in emptied.values()) == {1: 3, 2: 3}
+    filled = leadership.spread(view([emptied[n] for n in sorted(emptied)]), [1, 2, 3])["t"]
+    assert Counter(node for replicas in filled.values() for node in replicas) == {1: 4, 2: 4, 3: 4}
+    assert Counter(replicas[0] for replicas in filled.values()) == {1: 2, 2: 2, 3: 2}
+    assert sum(3 in replicas for replicas in filled.values()) == 4

@@ -217,6 +217,20 @@ def test_piled_leaders_are_seen_phase_by_phase(measured):
     assert "leads 100 % of the partitions" in str(found) and len(found.formatted_table()) == 5
 
 
+def test_moved_partitions_are_seen_phase_by_phase():
+    moves = [("reassign", 3, 8.0, 14.0, 14.5), ("reassign", None, 20.0, 25.0, 25.5)]
+    leads = [(0, *WHOLE), (14, (1, 2, 1), "1,2"), (25, *WHOLE)]
+    found = study.reassignment(study.trials(tables(trial("1", "moved", 30, [(8, 12, 60.0)], moves, leads=leads))))
+    rows = found.rows.set_index("phase")
+    assert rows.replica_share.tolist() == pytest.approx([1 / 3, 1 / 2, 1 / 2, 1 / 3, 1 / 3])
+    assert rows.lasts_s.tolist() == [8, 6, 6, 5, 5] and rows.leader_share["with an empty broker"] == pytest.approx(
+        2 / 3
+    )
+    assert "Emptying a broker took 6.00 s, with a p99 of 60.0 ms" in str(found)
+    with pytest.raises(MissingDataError, match="both of its moves"):
+        study.reassignment(study.trials(tables(trial("1", "moved", 30, actions=moves[:1], leads=leads))))
+
+
 def test_the_timeline_shows_every_action(measured):
     figure = measured.figure(settings=["restart", "slow, demoted"])
     assert len(figure.data) == 6 and "restart 2" in figure.layout.meta["csv"]

@@ -56,9 +56,10 @@ class Torture(Result):
     def sentence(self) -> str:
         """What was counted, with the highest chance of harm that agrees with it."""
         n, counts = int(self.rows.n.sum()), [int(self.rows[harm].sum()) for harm in HARMS]
+        kinds = (self.rows.n > 0).sum()
         highest = 100 * max(one.high for one in self.estimates)
         return (
-            f"{n:,} faults of {len(self.rows)} kinds at random moments of small studies: {counts[0]} times something "
+            f"{n:,} faults of {kinds} kinds at random moments of small studies: {counts[0]} times something "
             f"measured was lost, {counts[1]} times something was left behind, {counts[2]} times a traceback was "
             f"printed, {counts[3]} times the output did not say what happened. The chance of each harm is at most "
             f"{highest:.1f} % per fault (95 %)."
@@ -87,7 +88,7 @@ class Torture(Result):
             name="faults-by-kind",
             title=f"{int(self.rows.n.sum()):,} faults, and harm after {int(harmed.sum()):,} of them",
             subtitle="Each fault came at a random moment of a small study, which was then resumed and checked.",
-            alt=f"Stacked bars of faults without and with harm, for {len(self.rows)} kinds of faults. {self.sentence}",
+            alt=f"Stacked bars of faults without and with harm, one for each kind of fault. {self.sentence}",
             caption=self.sentence,
             table=self.rows,
         )

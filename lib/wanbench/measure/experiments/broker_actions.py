@@ -14,7 +14,7 @@ from .concurrent_session import Concurrent
 
 RESTARTS = ("restart", "kill")
 PASSING = ("slow", "link")
-LEADERS = ("demote", "restore", "skew", "rebalance")
+LEADERS = ("demote", "restore", "skew", "rebalance", "reassign")
 KINDS = (*RESTARTS, *PASSING, *LEADERS)
 LASTING = ("kill", *PASSING)  # kinds of actions that last for `for_s`
 _LINK = ("delay_ms", "jitter_ms", "loss", "rate_bps")
@@ -35,19 +35,27 @@ class BrokerAction:
         method. "link": all links of the broker's region get the given `delay_ms`, `jitter_ms`, `loss` or `rate_bps` for
         `for_s`.
 
-        The other four kinds change all topics, including Kafka's internal ones. "demote": the broker becomes the last
+        The next four kinds change all topics, including Kafka's internal ones. "demote": the broker becomes the last
         replica of every partition that it leads or is the preferred leader of, and the first in-sync replica leads. The
         broker remains a follower, and producers with acks "all" still wait for it. "restore": replicas return to the
         order they had before the broker's latest "demote" or "skew". If no broker is given, they return to their
         original order, which also undoes demotions by an experiment that runs at the same time. "skew": the broker
         leads every partition that it replicates. "rebalance": all brokers lead equally many partitions of each topic.
+
+        "reassign" moves data, except that of Kafka's internal topics: Kafka's own tool moves all replicas away from the
+        broker or, if none is given, spreads them so that all brokers hold and lead equally many partitions. A
+        partition with a replica on every broker cannot move.
     node_id : int or None
-        The broker; None with "rebalance", with a "restore" of all brokers, and in a schedule that is `rolling`.
+        The broker; None with "rebalance", with a "restore" of all brokers, with a "reassign" that spreads, and in a
+        schedule that is `rolling`.
     at_s : float
         Time of the action, in s after the load starts to send or, in a rolling schedule, after the broker's turn
         begins.
     delay_ms, jitter_ms, loss, rate_bps : float or None
         New settings of the links, one way. None leaves a setting unchanged.
+    throttle_bytes_per_s : float or None
+        With "reassign", the rate at which a broker sends and receives moved data at most. A throttle below the rate at
+        which records arrive for the moved replicas never ends.
 
     Examples
     --------
@@ -64,6 +72,7 @@ class BrokerAction:
     jitter_ms: float | None = bounded(None, 0, 60_000)
     loss: float | None = bounded(None, 0, 1)
     rate_bps: float | None = bounded(None, 1000, 1e12)
+    throttle_bytes_per_s: float | None = bounded(None, 1, 1e12)
 
     def __post_init__(self):
         check_number("BrokerAction node_id", self.node_id, 1, 1_000_000, whole=True, optional=True)
@@ -73,6 +82,8 @@ class BrokerAction:
             raise ParameterError(f"BrokerAction {self.kind!r} has {given}; allowed: with the kind 'link' only.")
         if self.kind == "link" and not given:
             raise ParameterError(f"BrokerAction 'link' changes nothing; allowed: at least one of {', '.join(_LINK)}.")
+        if self.throttle_bytes_per_s is not None and self.kind != "reassign":
+            raise refusal("BrokerAction throttle_bytes_per_s", self.throttle_bytes_per_s, "with 'reassign' only")
         if self.kind == "rebalance" and self.node_id is not None:
             raise refusal("BrokerAction node_id", self.node_id, "None with the kind 'rebalance'")
 
@@ -85,6 +96,7 @@ class BrokerAction:
         whom = "" if self.node_id is None else f" broker {self.node_id}"
         how = f" to {self.share:g} processors" if self.kind == "slow" else ""
         how += "".join(f" {name} {value:g}" for name, value in self.link_changes.items())
+        how += f" at {self.throttle_bytes_per_s:g} bytes/s" if self.throttle_bytes_per_s else ""
         lasts = f" for {self.for_s:g} s" if self.kind in LASTING else ""
         return f"{self.kind}{whom}{how} at {self.at_s:g} s{lasts}"
 
@@ -147,10 +159,10 @@ class BrokerActions(Concurrent):
         object.__setattr__(self, "actions", actions)
         check_declared(self)
         for action in actions:
-            if self.rolling and (action.node_id is not None or action.kind == "rebalance"):
+            if self.rolling and (action.node_id is not None or action.kind in ("rebalance", "reassign")):
                 allowed = "actions on one broker, without node_id"
                 raise ParameterError(f"BrokerActions rolling has “{action}”; allowed: {allowed}.")
-            if not self.rolling and action.node_id is None and action.kind not in ("restore", "rebalance"):
+            if not self.rolling and action.node_id is None and action.kind not in ("restore", "rebalance", "reassign"):
                 raise ParameterError(f"BrokerActions has “{action}” without node_id; allowed: with rolling only.")
 
     def __str__(self) -> str:

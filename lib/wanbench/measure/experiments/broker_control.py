@@ -9,6 +9,7 @@ from copy import deepcopy
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from wanbench.errors import CommandError, LabError, ParameterError
 from wanbench.measure.kafka import leadership
@@ -22,6 +23,8 @@ from .base import ExperimentError, cluster_of, ended_with, links_of
 
 _START_S = 30.0
 _END_S = 30.0  # timeouts for a program to start and to end, on a busy machine
+_TOOL_S = 60.0
+REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
 
 class Slowness:
@@ -210,6 +213,45 @@ class BrokerControl:
             for topic, partitions in self._originals.items()
             if (left := {n: nodes for n, nodes in partitions.items() if order.get(topic, {}).get(n) != nodes})
         }
+
+    def _reassign(self, action, view, row) -> None:
+        own = [topic for topic in view if not topic["name"].startswith("__")]
+        nodes = [broker.node_id for broker in self.cluster.brokers if broker.node_id != action.node_id]
+        order = leadership.spread(own, nodes)
+        leadership.merge(self._originals, leadership.save_order(self.cluster.original_order, view, order))
+        row["how"]["unmovable"] = sum(len(topic["partitions"]) for topic in own) - sum(map(len, order.values()))
+        rows = [
+            {"topic": topic, "partition": int(n), "replicas": replicas}
+            for topic, partitions in order.items()
+            for n, replicas in partitions.items()
+        ]
+        plan = f"{self.host.scratch}/reassignment-{uuid.uuid4().hex[:8]}.json"
+        with TemporaryDirectory() as folder:
+            path = Path(folder, "plan.json")
+            path.write_text(json.dumps({"version": 1, "partitions": rows}))
+            self.host.put(path, plan)
+        throttle = action.throttle_bytes_per_s
+        done, began_s = False, time.monotonic()
+        try:
+            self._tool(plan, "--execute", *(["--throttle", str(round(throttle))] if throttle else []))
+            row["in_force_at_s"] = time.time()
+            while (now := self.cluster.ask(self.host, "topics")) and leadership.current_order(now, order) != order:
+                if time.monotonic() - began_s > self.patience_s:
+                    raise ExperimentError(f"the reassignment did not end within {self.patience_s:g} s")
+                time.sleep(LOOK_S)
+            done = True
+            row["how"] |= self._lead(order)
+            row["done_at_s"] = time.time()
+        finally:
+            self._tool(plan, "--verify" if done else "--cancel")  # both remove the throttle
+
+    def _tool(self, plan: str, *arguments: str) -> None:
+        """Run Kafka's tool kafka-reassign-partitions with a plan in JSON."""
+        given = ["--bootstrap-server", self.cluster.bootstrap, "--reassignment-json-file", plan, *arguments]
+        if client_file := self.cluster.client_file(self.host):
+            given += ["--command-config", client_file]
+        command = self.cluster.java(self.host, REASSIGN, *given, heap_mb=64, jvm=("-XX:TieredStopAtLevel=1",))
+        self.host.run(command, timeout_s=_TOOL_S)
 
     def _reorder(self, node_id: int | None, order: leadership.Order, view, row) -> None:
         if node_id is not None:

@@ -84,6 +84,36 @@ def balanced(view: Sequence[dict]) -> Order:
     return order
 
 
+def spread(view: Sequence[dict], nodes: Sequence[int]) -> Order:
+    """
+    Return replica orders with which the brokers `nodes` hold and lead equally many partitions, and others none.
+
+    A replica stays where it is, unless its broker is not one of `nodes` or holds at least two more than another. A
+    partition with more replicas than there are `nodes` is left out.
+    """
+    view = [
+        topic | {"partitions": [dict(row) for row in topic["partitions"] if len(row["replicas"]) <= len(nodes)]}
+        for topic in view
+    ]
+    placed = {(topic, row["partition"]): [n for n in row["replicas"] if n in nodes] for topic, row in partitions(view)}
+    held = Counter(dict.fromkeys(nodes, 0)) + Counter(node for each in placed.values() for node in each)
+    for topic, row in partitions(view):
+        own = placed[topic, row["partition"]]
+        while len(own) < len(row["replicas"]):
+            own.append(min(set(nodes) - set(own), key=lambda node: (held[node], node)))
+            held[own[-1]] += 1
+    while True:
+        least, most = min(nodes, key=lambda node: held[node]), max(nodes, key=lambda node: held[node])
+        if held[most] - held[least] < 2:
+            break
+        own = next(each for each in placed.values() if most in each and least not in each)
+        own[own.index(most)] = least
+        held.update({least: 1, most: -1})
+    for topic, row in partitions(view):
+        row["replicas"] = placed[topic, row["partition"]]
+    return balanced(view)
+
+
 def current_order(view: Sequence[dict], order: Order) -> Order:
     """Return the replica order that a view shows, for the partitions in `order`."""
     now: Order = {}

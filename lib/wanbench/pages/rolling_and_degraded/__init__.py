@@ -4,7 +4,17 @@ from . import claims
 from .claims import differ_in_clients, evidence
 from .degraded import degraded
 from .detection import detection
-from .restarts import leader_skew, restarts
+from .restarts import leader_skew, reassignment, restarts
 from .trials import trials
 
-__all__ = ["claims", "degraded", "detection", "differ_in_clients", "evidence", "leader_skew", "restarts", "trials"]
+__all__ = [
+    "claims",
+    "degraded",
+    "detection",
+    "differ_in_clients",
+    "evidence",
+    "leader_skew",
+    "reassignment",
+    "restarts",
+    "trials",
+]

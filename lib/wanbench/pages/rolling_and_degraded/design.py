@@ -296,6 +296,27 @@ def leader_skew(load: KafkaOpenLoop, *, node_id: int = 1, first_s: float, skew_s
     return KafkaTrial(load, **_alongside(trial, BrokerActions(actions)))
 
 
+def reassigned(load: KafkaOpenLoop, *, brokers: int, first_s: float, each_s: float, throttle_bytes_per_s, **trial):
+    """
+    Plan a trial in which Kafka's tool empties the last broker from `first_s` on, and fills it again `each_s` later.
+
+    The throttle limits the moved data that a broker sends or receives; None: no limit. Then the load continues for
+    another `each_s`. So that the data of one broker fits on the others, partitions have at most `brokers` - 1 replicas.
+
+    Examples
+    --------
+    >>> made = reassigned(KafkaOpenLoop(100), brokers=3, first_s=9, each_s=20, throttle_bytes_per_s=5e5)
+    >>> print(made.alongside[0])
+    reassign broker 3 at 500000 bytes/s at 9 s, reassign at 500000 bytes/s at 29 s
+    """
+    throttle = {"throttle_bytes_per_s": throttle_bytes_per_s}
+    actions = [BrokerAction("reassign", brokers, first_s, **throttle)]
+    actions.append(BrokerAction("reassign", at_s=first_s + each_s, **throttle))
+    replication = check_number("replicas, one fewer than brokers", min(load.replication, brokers - 1), 1)
+    load = replace(load, replication=replication, duration_s=first_s + 3 * each_s - load.warmup_s)
+    return KafkaTrial(load, **_alongside(trial, BrokerActions(tuple(actions))))
+
+
 def warmed_up(trials: Sequence[Trial], warm_up: Trial) -> list[Trial]:
     """
     Insert `warm_up` before the first trial, and after each trial that leaves brokers newly started.

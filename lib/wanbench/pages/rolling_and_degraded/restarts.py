@@ -1,6 +1,6 @@
 """
 Measure how each restart in a roll (a restart of every broker in turn) raises latency, and the latency while one broker
-leads all partitions.
+leads all partitions, or while partitions move between brokers.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
+from wanbench.errors import MissingDataError
 from wanbench.formatting import count, number, percent
 from wanbench.methods.lab.utilisation import windows
 from wanbench.methods.result import Estimate, RowsResult
@@ -21,13 +22,12 @@ from wanbench.methods.result.over_episodes import OverEpisodes, floats
 from .trials import LEVEL, DisturbedTrial, DisturbedTrials, back_after_s
 
 KINDS = ("restart", "kill")
-MOVES = {"skew": "moving to one broker", "rebalance": "spreading"}
-PHASES = ("before", "moving to one broker", "on one broker", "spreading", "spread again")
 COLUMNS = {
     "lasts_s": ("duration", "s"),
     "p99_ms": ("p99", "ms"),
     "leader_share": ("led by the busiest broker", "fraction"),
 }
+COLUMNS |= {"replica_share": ("replicas on the busiest broker", "fraction")}
 COLUMNS |= {"sent_share": ("bytes sent by the busiest broker", "fraction")}
 """Maps each column of a phase to its title and unit."""
 CALM_S = 3.0
@@ -156,12 +156,16 @@ class LeaderSkew(RowsResult):
     Latency before, while and after one broker leads all partitions: one row per trial and phase.
 
     leader_share is the largest share of the load's partitions that one broker leads at the end of the phase. sent_share
-    is the busiest zone's share of the bytes that all brokers send. p99_ms is NaN if the phase is shorter than a second.
+    is the busiest zone's share of the bytes that all brokers send. replica_share is the largest share of the in-sync
+    replicas that one broker holds. p99_ms is NaN if the phase is shorter than a second.
     """
 
     level: float = 0.95
 
     TITLE = "Leaders on one broker: median over trials"
+    KINDS: ClassVar = ("skew", "rebalance")
+    PHASES: ClassVar = ("before", "moving to one broker", "on one broker", "spreading", "spread again")
+    MIDDLE: ClassVar = "With all leaders on one broker"
 
     def of(self, phase: str, name: str) -> Median:
         """Estimate the median over trials of the column `name` in one phase."""
@@ -170,19 +174,19 @@ class LeaderSkew(RowsResult):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        medians = (self.of(phase, "p99_ms") for phase in PHASES)
+        medians = (self.of(phase, "p99_ms") for phase in self.PHASES)
         return tuple(each for each in medians if each.n)
 
     @property
     def sentence(self) -> str:
-        before, piled, spread = (self._phase(name) for name in ("before", "on one broker", "spread again"))
+        before, piled, spread = map(self._phase, self.PHASES[::2])
         moves = [
             f"{name} took {self.of(name, 'lasts_s').formatted}, with a p99 of {self.of(name, 'p99_ms').formatted}"
-            for name in MOVES.values()
+            for name in self.PHASES[1::2]
         ]
         trials = count(self.rows.test_id.nunique(), "trial")
-        phases = f"Before the move, {before}. With all leaders on one broker, {piled}. After spreading, {spread}."
-        return f"{phases} {', and '.join(moves).replace('moving', 'Moving', 1)} ({trials})."
+        phases = f"Before the move, {before}. {self.MIDDLE}, {piled}. After spreading, {spread}."
+        return f"{phases} {', and '.join(moves).capitalize()} ({trials})."
 
     def _phase(self, name: str) -> str:
         shares = [self.of(name, column).estimate for column in ("leader_share", "sent_share")]
@@ -192,35 +196,55 @@ class LeaderSkew(RowsResult):
 
     def formatted_table(self) -> pd.DataFrame:
         rows = []
-        for phase in PHASES:
+        for phase in self.PHASES:
             moved = float(np.median(floats(self.rows.moved[self.rows.phase == phase])))
             medians = {title: self.of(phase, name).formatted_with_interval for name, (title, _) in COLUMNS.items()}
             rows.append({"": phase} | medians | {"leaders moved": number(moved, 0)})
         return pd.DataFrame(rows)
 
 
+class Reassignment(LeaderSkew):
+    """Latency while a broker is emptied by Kafka's tool, is empty, and is filled again; rows as of `LeaderSkew`."""
+
+    TITLE = "Partitions moved under load: median over trials"
+    KINDS = ("reassign", "reassign")
+    PHASES = ("before", "emptying a broker", "with an empty broker", "filling it again", "spread again")
+    MIDDLE = "With an empty broker"
+
+
 def leader_skew(measured: DisturbedTrials) -> LeaderSkew:
     """Measure each phase of the trials that move all leaders to one broker; MissingDataError if there is none."""
+    return _phases(measured, LeaderSkew)
+
+
+def reassignment(measured: DisturbedTrials) -> Reassignment:
+    """Measure each phase of the trials that empty a broker and fill it again; MissingDataError if there is none."""
+    return _phases(measured, Reassignment)
+
+
+def _phases(measured: DisturbedTrials, made: type[LeaderSkew]) -> LeaderSkew:
     rows = []
-    for trial in measured.with_kind("skew"):
-        done = trial.actions[trial.actions.done_at_s.notna()].set_index("kind")
-        if not set(MOVES) <= set(done.index):
+    for trial in measured.with_kind(made.KINDS[0]):
+        done = trial.actions[trial.actions.done_at_s.notna()].sort_values("began_at_s")
+        if tuple(done.kind) != made.KINDS:
             continue
-        skew, spread = done.loc["skew"], done.loc["rebalance"]
-        ends = [trial.start_s, skew.began_at_s, skew.done_at_s, spread.began_at_s, spread.done_at_s, trial.end_s]
-        moved = (0, skew.leaders_moved, 0, spread.leaders_moved, 0)
-        for phase, from_s, to_s, n in zip(PHASES, ends, ends[1:], moved, strict=False):
-            rows.append(_skew_row(trial, phase, float(from_s), float(to_s)) | {"moved": n})
-    return LeaderSkew(pd.DataFrame(rows))
+        ends = [trial.start_s, *done[["began_at_s", "done_at_s"]].to_numpy(float).ravel(), trial.end_s]
+        moved = (0, done.leaders_moved.iloc[0], 0, done.leaders_moved.iloc[1], 0)
+        for phase, from_s, to_s, n in zip(made.PHASES, ends, ends[1:], moved, strict=False):
+            rows.append(_row_of(trial, phase, from_s, to_s, moving=phase in made.PHASES[1::2]) | {"moved": n})
+    if not rows:
+        raise MissingDataError("no trial carried out both of its moves.")
+    return made(pd.DataFrame(rows))
 
 
-def _skew_row(trial: DisturbedTrial, phase: str, from_s: float, to_s: float) -> dict:
+def _row_of(trial: DisturbedTrial, phase: str, from_s: float, to_s: float, *, moving: bool) -> dict:
     # leaders move within less than a second: every second that overlaps with the move counts
-    tail = trial.tail(from_s, to_s, whole=phase not in MOVES.values())
+    tail = trial.tail(from_s, to_s, whole=not moving)
     nodes = trial.samples.leader.dropna().unique()
     led = [trial.leads(int(node), to_s) for node in nodes]
     row = {"test_id": trial.about.test_id, "block": trial.about.block, "phase": phase, "lasts_s": to_s - from_s}
     row |= {"p99_ms": nan if tail is None else tail.quantile(0.99), "sent_share": _sent_share(trial, from_s, to_s)}
+    row["replica_share"] = trial.busiest_holds(to_s)
     return row | {"leader_share": max((own / n for n, own in led if n), default=nan)}
 
 

@@ -44,7 +44,7 @@ NEEDED = {
 }
 ACTIONS = [*KEY, "node_id", "kind", "rolling", "began_at_s", "in_force_at_s", "done_at_s", "healthy_at_s"]
 ACTIONS += ["detail", "leaders_moved"]
-SAMPLES = [*KEY, "at_s", "topic", "partition", "leader"]
+SAMPLES = [*KEY, "at_s", "topic", "partition", "leader", "isr"]
 """Columns of the tables of actions and samples, which a run without actions does not have."""
 Second = tuple[np.ndarray, np.ndarray, int]
 """Histogram of a second: latencies in us, their counts, and the number of lost records."""
@@ -135,6 +135,12 @@ class DisturbedTrial:
             return 0, 0
         seen = seen[seen.at_s == seen.at_s.max()]
         return len(seen), int((seen.leader == node_id).sum())
+
+    def busiest_holds(self, at_s: float) -> float:
+        """Return the largest share of the in-sync replicas that one broker holds, in the last sample before `at_s`."""
+        seen = self.samples[(self.samples.at_s <= at_s) & self.samples.leader.notna()]
+        held = seen[seen.at_s == seen.at_s.max()].isr.str.split(",").explode().value_counts(normalize=True)
+        return float(held.max())
 
 
 @dataclass(frozen=True, repr=False)

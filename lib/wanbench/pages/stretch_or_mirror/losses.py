@@ -135,9 +135,12 @@ def losses(tables) -> RegionLosses:
     """
     Count the missing records, and measure the outage, of every episode with a fault.
 
-    Raises MissingDataError: the run has no completed episode.
+    Raises MissingDataError: the run has no completed episode with a fault.
     """
-    return RegionLosses(pd.DataFrame([_row(*each) for each in episodes(tables) if each[0].fault != "none"]))
+    rows = [_row(*each) for each in episodes(tables) if each[0].fault != "none"]
+    if not rows:
+        raise MissingDataError("this run has no completed episode with a fault.")
+    return RegionLosses(pd.DataFrame(rows))
 
 
 def account(about: pd.Series, records: pd.DataFrame, log: pd.DataFrame, receipts: pd.DataFrame) -> dict[str, float]:

@@ -103,13 +103,11 @@ class TailComparison(Result):
         return percentile_plot([self.a, self.b], note=self.sentence)
 
 
-def compare_tails(
-    a: Tail, b: Tail, at: Sequence[float] = QUANTILES, *, level: float = 0.95, **settings
-) -> TailComparison:
+def compare_tails(a: Tail, b: Tail, at: Sequence[float] = QUANTILES, *, level: float = 0.95) -> TailComparison:
     """
     Estimate the differences, b minus a, of the quantiles `at` of two independent distributions, in ms.
     """
-    both = [quantiles(tail, at, level=level, **settings) for tail in (a, b)]
+    both = [quantiles(tail, at, level=level) for tail in (a, b)]
     differences = []
     for q, one, other in zip(both[0].quantiles, both[0].estimates, both[1].estimates, strict=True):
         value, low, high = difference(*((e.estimate, e.low, e.high) for e in (one, other)))
