@@ -55,10 +55,8 @@ class Fault:
             cut, heal = (partial(do, one_way=True) for do in (self._links.cut, self._links.heal))
             self._at_each(self._pairs(), lambda pair: cut(*pair), lambda pair: heal(*pair))
         elif self.kind == "slow":
-            before, set_link = (
-                {pair: dict(vars(self._links.links[pair])) for pair in self._pairs()},
-                self._links.set_link,
-            )
+            before = {pair: dict(vars(self._links.links[pair])) for pair in self._pairs()}
+            set_link = self._links.set_link
             slow = partial(set_link, delay_ms=SLOW_DELAY_MS, loss=SLOW_LOSS)
             self._at_each(list(before), lambda pair: slow(*pair), lambda pair: set_link(*pair, **before[pair]))
         elif self.kind == "kill":

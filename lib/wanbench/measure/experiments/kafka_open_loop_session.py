@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from wanbench.checks import LATER
 from wanbench.errors import CommandError, WanbenchError
 from wanbench.measure.kafka.programs import clock_echo, open_loop_consumer, open_loop_producer
 from wanbench.measure.labs.base import Host, Offset, clock_offset
@@ -155,7 +154,7 @@ class OpenLoopSession(ClientSession):
         patience_s = max(load.drain_s, SHORTEST_DRAIN_S)
         limit_s = load.length_s + 2 * load.drain_s + MARGIN_S
         self._await(lambda: self._without("ended", self.producers), limit_s, "not ended after")
-        order: dict = {"expected": sum(self._line(program, "ended")["n_handed"] for program in self.producers)}
+        order: dict = {"expected": sum((self._line(program, "ended") or {})["n_handed"] for program in self.producers)}
         order["within_s"] = patience_s
         for host in {host.name: host for host in self.consuming}.values():
             self._put(host, "end", order)
@@ -174,7 +173,7 @@ class OpenLoopSession(ClientSession):
         self._check_brokers()
 
     def _line(self, program: Program, key: str):
-        return next((line for line in self._lines.get(str(program), ()) if key in line), LATER)
+        return next((line for line in self._lines.get(str(program), ()) if key in line), None)
 
     def _put(self, host: Host, what: str, content: dict) -> None:
         with tempfile.NamedTemporaryFile("w") as file:

@@ -10,7 +10,6 @@ import random
 import struct
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from wanbench.checks import LATER
 
@@ -64,7 +63,7 @@ def shape(packet: bytes) -> tuple[int, int, int]:
     return max(1, -(-payload_bytes // segment_bytes)), header_bytes, segment_bytes
 
 
-def piece(packet: bytes, header_bytes: int, segment_bytes: int, first: int, count: int) -> bytes:
+def piece(packet: bytes, header_bytes: int, segment_bytes: int, first, count) -> bytes:
     """
     Return `count` consecutive segments of a super-packet, from number `first` (counted from 0), as one packet.
 
@@ -153,8 +152,6 @@ class Link:
         self._queue = LATER
         self._queued_packets = self._queued_bytes = self.packets_marked = 0
         self._sending = self._codel = self._steps = LATER
-        self._step: Any = LATER
-        self._until_loss: Any = LATER
         self.set(0.0, now=0.0)
 
     def set(self, delay_ms: float, *, schedule: Sequence[dict] = (), repeat_s=None, now: float, **settings) -> list:
@@ -210,7 +207,7 @@ class Link:
         return [(self._own_bottleneck.free_at, 0, 0, None)] if self._sending else []
 
     def _next_step(self):
-        self._step = next(self._steps, None) if self._steps else None
+        self._step = next(self._steps, LATER) if self._steps else LATER
         return [(self._step[0], 0, 0, self._steps)] if self._step else []
 
     def share(self, bottleneck: Bottleneck | None) -> None:

@@ -16,7 +16,6 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import product
 from math import hypot, inf, isfinite, nan
-from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -156,8 +155,8 @@ def extremes(function: Callable[[dict], float], inputs: Mapping[str, Input]) -> 
 
 S_PER_H = 3600
 H_PER_YEAR = 8760
-NOTHING, H_PER_MONTH = cast("Any", 0), cast("Any", 730.0)  # `Deployment` makes inputs of them.
-# H_PER_MONTH: A twelfth of a year, by which clouds convert a price per month.
+# Defaults of `Deployment`; 730 hours are a twelfth of a year, by which clouds convert a price per month.
+NOTHING, H_PER_MONTH = Input("", 0, ""), Input("", 730.0, "")
 GB = 1e9  # Bytes per GB, as prices count them.
 FIXED, VARIABLE, TOTAL = "fixed", "variable", "total"
 PARTS = (FIXED, VARIABLE, TOTAL)

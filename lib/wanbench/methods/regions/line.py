@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import nan
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -52,7 +51,7 @@ ASSUMPTION = (
 )
 
 
-def fisher_z(r) -> Any:
+def fisher_z(r):
     """
     Compute Fisher's z of a correlation; it is finite even for a perfect correlation.
 

@@ -165,10 +165,8 @@ def _ratio(values: pd.Series, quantity: str, unit: str = "episode", claim: str =
     logs = np.log(ratios)
     half = float(half_width(logs, 0.95))
     about: dict = {"quantity": quantity, "claim": claim or f"{quantity[0].upper()}{quantity[1:]} is {{}}"}
-    about |= {
-        "basis": count(len(logs), unit),
-        "method": f"Student's t on the logarithms of the ratios, with {unit}s as independent units",
-    }
+    about["basis"] = count(len(logs), unit)
+    about["method"] = f"Student's t on the logarithms of the ratios, with {unit}s as independent units"
     about["assumption"] = f"{unit.capitalize()}s are independent and identically distributed"
     about["warnings"] = () if isfinite(half) else (f"no interval, because there is a single {unit}",)
     return ratio_estimate(float(logs.mean()), half, n=len(logs), **about)

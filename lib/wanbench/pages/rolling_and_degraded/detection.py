@@ -191,10 +191,8 @@ def rate_per_h(events: int, hours: float, *, level: float = 0.95) -> Estimate:
     watched = f"{number(hours, 2)} broker-hours" if hours >= 0.1 else f"{number(3600 * hours, 0)} broker-seconds"
     about: dict = {"quantity": "false alarms per hour and broker", "basis": f"{count(events, 'alarm')} in {watched}"}
     about |= {"claim": "In undisturbed time each broker had {} false alarms", "unit": "per hour"}
-    about |= {
-        "method": "exact Poisson (Garwood 1936)",
-        "assumption": "False alarms are independent and have a constant rate",
-    }
+    about["method"] = "exact Poisson (Garwood 1936)"
+    about["assumption"] = "False alarms are independent and have a constant rate"
     estimate, n = events / hours if known else nan, int(hours >= MIN_H)
     return Estimate(estimate=estimate, low=low, high=high, n=n, level=level, **about)
 

@@ -222,7 +222,7 @@ def reassignment(measured: DisturbedTrials) -> Reassignment:
     return _phases(measured, Reassignment)
 
 
-def _phases(measured: DisturbedTrials, made: type[LeaderSkew]) -> LeaderSkew:
+def _phases(measured: DisturbedTrials, made):
     rows = []
     for trial in measured.with_kind(made.KINDS[0]):
         done = trial.actions[trial.actions.done_at_s.notna()].sort_values("began_at_s")

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from hdrh.histogram import HdrHistogram
@@ -80,10 +79,10 @@ class _Load:
         n_sent, n_acknowledged = sent.total("n_handed"), sent.total("n_answered")
         last = self.numbers[-1] if self.numbers else None
 
-        def per_s(printed: Printed, name: str) -> Any:
+        def per_s(printed: Printed, name: str):
             return printed.total(name, self.counted) / length_s if length_s else None
 
-        received = [per_s(group, "n_received_in") for group in self.groups]
+        received = [per_s(group, "n_received_in") or 0.0 for group in self.groups]
         return {
             **{name: settings.count(name) for name in _SETTINGS},
             **{name: settings.text(name) for name in _TEXTS},

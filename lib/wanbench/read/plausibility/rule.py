@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import SupportsIndex
 
 import numpy as np
 import pandas as pd
@@ -75,9 +74,7 @@ class Column:
     name: str
     values: pd.Series
 
-    def row(
-        self, rule: Rule, k: SupportsIndex, found: str, cause: str, bound: float, verdict: str = IMPOSSIBLE
-    ) -> dict:
+    def row(self, rule: Rule, k, found: str, cause: str, bound: float, verdict: str = IMPOSSIBLE) -> dict:
         """Return a flag for row k."""
         row, start, end, value = (values[k] for values in self._of_rows)
         where: dict = {"row": row, "from_region": start, "to_region": end, "column_name": self.name, "value": value}

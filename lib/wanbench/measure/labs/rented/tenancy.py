@@ -114,7 +114,7 @@ class Tenancy(Lab):
             addresses = [address for part in self.parts for address in part.addresses()]
             everywhere(lambda part: part.let_in(part.order, addresses), self.parts)
             everywhere(lambda part: part.reach(), self.parts, hurry=self._leave)
-            entries = [Entry(host, None, None) for host in self.all_hosts()]
+            entries = [Entry(host, None, None) for host in self.all_hosts()]  # pyright: ignore[reportArgumentType]
             inventory = Inventory(f"the hosts on {self.title}", tuple(entries))
             self._ssh = SshLab(list(self.hosts), hosts_per_region=None, sysctls=self.sysctls, inventory=inventory)
             self._ssh.__enter__()

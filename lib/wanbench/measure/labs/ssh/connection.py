@@ -115,7 +115,7 @@ class Connection:
     started.
     """
 
-    def __init__(self, name: str, login: Login, patience_s: float, python: str, sudo: bool, folder: str | None):
+    def __init__(self, name: str, login, patience_s: float, python: str, sudo: bool, folder: str | None):
         self.name, self.patience_s, self._login = name, patience_s, login
         self._said = tempfile.TemporaryFile()  # noqa: SIM115
         self._ids, self._waiting, self._ended = count(1), {}, {}

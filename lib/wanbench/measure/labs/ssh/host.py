@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
-from wanbench.checks import LATER
 from wanbench.errors import LabError
 from wanbench.measure.labs.base import Completed, Host
 from wanbench.measure.labs.processes import OUTPUT_BYTES, PolledProcess, failed_if_incomplete, read_all, result_of
@@ -55,7 +54,7 @@ class SshHost(Host):
         name: str,
         region: str,
         address: str,
-        login: Login = LATER,
+        login: Login | None = None,
         *,
         python: str = "python3",
         sudo: bool = False,

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from ipaddress import IPv6Address
 from pathlib import Path
-from typing import Any
 
 from wanbench.checks import check_flag, check_name, check_number, refusal
 from wanbench.errors import ParameterError
@@ -29,7 +28,7 @@ _IPV4 = re.compile(r"(\d{1,3}\.){3}\d{1,3}")
 class Entry:
     """A host of the inventory, with the coordinates that the inventory gives for its region (None if it gives none)."""
 
-    host: Any  # an SshHost
+    host: SshHost
     latitude_deg: float | None
     longitude_deg: float | None
 

@@ -23,7 +23,7 @@ from wanbench.read.ingest.rows import fitting
 
 from .files import NAME, LoadTimes, read_batches, read_times, sibling, times_of_lines
 from .lines import LARGEST_BYTES, OTHERWISE, Line, lines_of
-from .outputs import OUTPUTS, Output
+from .outputs import OUTPUTS
 
 __all__ = ["read", "read_batches", "read_times"]
 
@@ -65,7 +65,7 @@ def read(source) -> dict[str, pd.DataFrame]:
     return {name: fitting(path, name, found) for name, found in rows.items()}
 
 
-def output_of(texts: list[tuple], tool: str | None = None) -> Output:
+def output_of(texts: list[tuple], tool: str | None = None):
     """
     Parse texts as the output of `tool`; without `tool`, of the tool to which the first line with figures belongs.
 

@@ -12,7 +12,6 @@ Read the output of one run of kafka-producer-perf-test or kafka-consumer-perf-te
 
 import re
 
-from wanbench.checks import LATER
 from wanbench.errors import RawDataError
 
 from .lines import NO_SUMMARY, WHOLE, Complaints, Line, real, real_with
@@ -34,7 +33,6 @@ class Output:
     """
 
     tool: str
-    rows = LATER
 
     def __init__(self, path):
         self.path, self.complaints, self.has_figures = path, Complaints(), False

@@ -393,10 +393,8 @@ class LineReader:
             rtt_ms, marks = None, f"time={line['time']} ms {marks}".strip()
         elif rtt_ms and self.ping.dialect == "iputils" and WITHOUT_CARRY.fullmatch(line["time"]):
             rtt_ms, marks = float(round(rtt_ms + CARRY_MS)), f"time={line['time']} ms {marks}".strip()
-        kind, ttl = (
-            REPORT if "BAD CHECKSUM" in marks else REPLY,
-            self._in_range(line_number, text, line["ttl"] or -1, 255),
-        )
+        kind = REPORT if "BAD CHECKSUM" in marks else REPLY
+        ttl = self._in_range(line_number, text, line["ttl"] or -1, 255)
         who, is_again = line["who"] or line["bare"], "(DUP!)" in line["marks"]
         about = (number(line["at"]), rtt_ms, ttl, int(line["size"]), who, marks or None, is_again)
         return Event(line_number, kind, sequence, *about)
