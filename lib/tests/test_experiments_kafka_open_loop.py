@@ -28,6 +28,9 @@ from wanbench.read.ingest import kafka_open_loop
         ({"record_bytes": 25}, "record_bytes is 25"),
         ({"acks": 2}, "acks is '2'"),
         ({"acks": 1, "idempotence": True}, "idempotence is True with acks '1'"),
+        ({"transaction_ms": 100}, "transaction_ms is 100 without idempotence"),
+        ({"transaction_ms": 2e3, "drain_s": 1, "idempotence": True}, "transaction_ms is 2000 with drain_s 1"),
+        ({"joins_at_s": 3}, "joins_at_s is 3 with 1 consumers"),
         ({"consumers": 4}, "consumers is 4; allowed: at most 3"),
         ({"topics": 100}, "has 400 clients"),
         ({"payload": "json", "record_bytes": 100}, "JSON records have at least 150"),
@@ -74,14 +77,42 @@ class Client:
             self.waiting.pop(0)(None, None)
 
 
-def process(rate, length_s, producers, in_all=None, drain_s=0.3):
+class TransactionalClient(Client):
+    """A client whose transactions take `commit_s`, in which it takes no record; the commits in `failing` fail."""
+
+    def __init__(self, commit_s, failing=()):
+        super().__init__()
+        self.commit_s, self.failing, self.commits, self.aborts, self.begun = commit_s, failing, 0, 0, False
+
+    def init_transactions(self):
+        assert not self.begun
+
+    def begin_transaction(self):
+        assert not self.begun
+        self.begun = True
+
+    def produce(self, *record, **about):
+        assert self.begun
+        super().produce(*record, **about)
+
+    def commit_transaction(self, timeout_s):
+        self.begun, self.commits = False, self.commits + 1
+        time.sleep(self.commit_s)
+        if self.commits in self.failing:
+            raise RuntimeError("fenced")
+
+    def abort_transaction(self, timeout_s):
+        self.aborts += 1
+
+
+def process(rate, length_s, producers, in_all=None, drain_s=0.3, transaction_s=0.0):
     arguments = SimpleNamespace(
         number=0, partitions=3, rate=rate, length_s=length_s, drain_s=drain_s,
         producers_in_all=in_all or len(producers),
     )  # fmt: skip
     made = open_loop_producer.Process(arguments, [b"body"])
     for number, client in producers.items():
-        made.producers.append(open_loop_producer.Producer(number, "t", client, made))
+        made.producers.append(open_loop_producer.Producer(number, "t", client, made, transaction_s))
     return made
 
 
@@ -137,6 +168,25 @@ def test_a_full_queue_is_the_system_s_and_holds_up_no_other_producer():
     assert 0 < second["backlog"] <= 100, "of those that the loop has seen: where it was kept waiting, not all"
     on_time = dict(zip(second["late"][::2], second["late"][1::2], strict=True))
     assert sum(on_time.values()) == 200, "how late the loop was is known of those that wait, too"
+
+
+def test_records_count_as_acknowledged_when_their_transaction_is_committed():
+    client = TransactionalClient(commit_s=0.05)
+    made = process(200.0, 1.0, {0: client}, transaction_s=0.2)
+    [second], ended = run(made)
+    assert second["n_answered"] == ended["n_handed"] == 200 and second["n_failed"] == 0 and client.commits >= 3
+    assert second["blocked_us"] > 50_000, "records wait while a transaction is committed"
+    slow = sum(n for value, n in zip(second["publish"][::2], second["publish"][1::2], strict=True) if value > 50_000)
+    assert slow > 100
+
+
+def test_records_of_an_aborted_transaction_have_failed():
+    client = TransactionalClient(commit_s=0.01, failing=(1, 2))
+    made = process(200.0, 1.0, {0: client}, transaction_s=0.2)
+    error, second, ended = (lines := made.run(time.time_ns()) or made.drain() or made.report())
+    assert error["error"][:2] == ["RuntimeError", "fenced"] and client.aborts == 2 and len(lines) == 3
+    assert second["n_failed"] == error["error"][2] > 20
+    assert second["n_failed"] + second["n_answered"] == ended["n_handed"] == 200
 
 
 def test_records_sent_again_belong_to_the_second_in_which_that_was_seen():

@@ -21,9 +21,9 @@ def lab(shared_lab):
 
 @pytest.fixture(scope="module")
 def narrow_lab():
-    """A lab of its own, with one broker behind links of 4 Mbit/s."""
+    """A lab of its own, with one broker behind links of 4 Mbit/s, which has a second tier of storage."""
     links = {pair: LinkSettings(5, rate_bps=4e6) for pair in permutations(("us", "eu"), 2)}
-    options = {"profile": "functional", "heap_mb": 256, "start_timeout_s": 300}
+    options = {"profile": "functional", "heap_mb": 256, "start_timeout_s": 300, "tiered": True}
     with LocalLab(["us", "eu"], links) as lab, Cluster(lab, ["eu"], **options):
         yield lab
 
@@ -71,6 +71,7 @@ def test_beyond_the_rate_of_a_link_the_backlog_grows_and_the_generator_is_on_tim
 def test_a_trial_has_it_as_its_load_with_other_measurements_beside(lab, tmp_path):
     beside = (HostMetrics(), LinkSamples(), BrokerMetrics())
     settings = {"consumer_settings": {"group.protocol": "consumer"}}  # groups of KIP-848
+    settings |= {"idempotence": True, "transaction_ms": 500, "consumers": 2, "joins_at_s": 1.5}
     load = KafkaOpenLoop(100, record_bytes=200, groups=3, topics=2, duration_s=2, warmup_s=1, **settings)
     trial = KafkaTrial(load, alongside=beside, client_regions=("eu", "us", "asia"))
     files = trial.run(lab.host("us"), lab.host("eu"), tmp_path, "0001.1")
@@ -78,6 +79,28 @@ def test_a_trial_has_it_as_its_load_with_other_measurements_beside(lab, tmp_path
     assert kinds == {"kafka_open_loop", "host_metrics", "links", "broker_metrics", "processor_use"}
     found = kafka_open_loop.read(tmp_path / "kafka_open_loop/0001.1.load.json")
     [row] = found["open_loop_loads"].to_dict("records")
-    assert row["n_received_per_group_min"] == row["n_intended"] == 300
+    assert row["n_received_per_group_min"] == row["n_acknowledged"] == row["n_intended"] == 300
+    for what in ("publish", "end to end"):  # a record waits up to 500 ms for the commit, on average half of that
+        assert of_open_loop(found["open_loop_histograms"], what=what).quantile(0.5) > 150
     asked = lab.host("us").cluster.ask(lab.host("us"), "topics")
     assert not [topic["name"] for topic in asked if topic["name"].startswith("open-loop-")]
+
+
+def test_a_share_group_of_more_members_than_partitions_receives_every_record(lab, tmp_path):
+    load = KafkaOpenLoop(
+        200, record_bytes=200, partitions=1, groups=1, consumers=2, share_groups=True, duration_s=1, warmup_s=0.5
+    )
+    [row] = tables(lab, tmp_path, load)["open_loop_loads"].to_dict("records")
+    assert row["n_received_per_group_min"] == row["n_intended"] == 300
+
+
+def test_records_in_the_second_tier_are_read_again(narrow_lab, tmp_path):
+    settings = {"segment.bytes": 1 << 20, "remote.storage.enable": True, "local.retention.bytes": 1 << 20}
+    load = KafkaOpenLoop(
+        1_000, partitions=1, replication=1, groups=1, duration_s=4, warmup_s=1, topic_settings=settings, rereads=True
+    )
+    [row] = tables(narrow_lab, tmp_path, load, source="eu")["open_loop_loads"].to_dict("records")
+    assert row["n_received_per_group_min"] == 5_000 and row["reread_records_per_s"] > 0
+    log = narrow_lab.host("eu").cluster.log(1).decode()
+    copied = [line for line in log.splitlines() if "Copied " in line and "to remote storage" in line]
+    assert len(copied) >= 3 and "due to local log retention size" in log

@@ -250,6 +250,17 @@ def test_trials_without_a_drift_show_none(trials, tables):
         tail_latency.settled(trials, {"open_loop_histograms": steady[steady.window < 3]})
 
 
+def test_rates_of_reading_again_are_compared_within_blocks(tables):
+    loads = tables["open_loop_loads"].copy()
+    with pytest.raises(MissingDataError, match="read all records again"):
+        tail_latency.rereads(tail_latency.trials(tables, NAMES))
+    systems = loads[["test_id"]].merge(tables["trials"], on="test_id")
+    loads["reread_records_per_s"] = (1_000.0 * systems.block * np.where(systems.system == "near", 0.5, 1.0)).to_numpy()
+    found = tail_latency.rereads(tail_latency.trials(tables | {"open_loop_loads": loads}, NAMES))
+    assert (found.estimate, found.low, found.high) == pytest.approx((0.5, 0.5, 0.5)) and found.n == 3
+    assert "0.500 times the rate with “near” as with “plain”" in found.sentence
+
+
 def test_without_a_distribution_the_benchmark_is_left_out(trials):
     with pytest.raises(MissingDataError, match="omb_distribution"):
         tail_latency.benchmark(trials.at("plain", rate_records_per_s=1500.0, partitions=6), {})

@@ -132,6 +132,8 @@ EMPTY_BODY = re.compile(r"<tbody>\s*</tbody>")
 NUMBER_CELL = re.compile(r"<td>(-?[0-9][0-9,]*(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?|NaN)</td>")
 
 _cleaner = SanitizeHTML(tags=[*TEXT_TAGS.split(), *FORMULA_TAGS.split()], attributes=ATTRIBUTES)
+_text_attributes = {"*": [*ATTRIBUTES["*"], "id", "tabindex", "aria-hidden"], "img": ["src", "alt", "width", "height"]}
+_text_cleaner = SanitizeHTML(tags=[*_cleaner.tags, "h1", "img"], attributes=ATTRIBUTES | _text_attributes)
 
 
 def clean(html: str) -> str:
@@ -236,14 +238,14 @@ def read_cells(notebook: NotebookNode) -> Parts:
                 heading = cell.source.strip().splitlines()[0].lstrip("# ")
                 missing.append(f"{heading}: {reason}")
         elif cell.cell_type == "markdown":
-            html = renderer.html_of(cell.source)
+            html = _text_cleaner.sanitize_html_tags(renderer.html_of(cell.source))
             if 0 < heading_level(cell) <= folded_level:
                 target, folded_level = page.parts, 0
             if APPENDIX in tags(cell):
                 page.appendix.append(Section(renderer.headings.pop()))
                 target, folded_level = page.appendix[-1].parts, heading_level(cell)
                 html = FIRST_HEADING.sub("", html, count=1)
-            target.append(Part("text", Markup(html)))  # nosec B704  # text of the notebook, a program that is trusted
+            target.append(Part("text", Markup(html)))  # nosec B704  # cleaned
         elif cell.cell_type == "code" and cell.source.strip():
             outputs = [part for output in cell.outputs for part in _read_output(output, page, names, renderer.latest)]
             if COVER in tags(cell):

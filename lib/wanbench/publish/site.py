@@ -222,16 +222,10 @@ class Site:
         """Write links to the previous and the next page into each page."""
         for before, one, after in zip([None, *shown], shown, [*shown[1:], None], strict=False):
             links = [(before, "prev", "← {}"), (after, "next", "{} →")]
-            template = '<a rel="{}" href="{}.html">{}</a>'
-            html = [
-                Markup(template).format(rel, page.name, text.format(page.title))  # nosec B704  # a literal
-                for page, rel, text in links
-                if page  # nosec B704
-            ]
-            path = self.folder / f"{one.name}.html"
-            before_it, nav, rest = path.read_text("utf-8").partition(
-                '<nav class="neighbours" aria-label="Other pages">'
-            )
+            template = Markup('<a rel="{}" href="{}.html">{}</a>')
+            html = [template.format(rel, page.name, text.format(page.title)) for page, rel, text in links if page]
+            path, mark = self.folder / f"{one.name}.html", '<nav class="neighbours" aria-label="Other pages">'
+            before_it, nav, rest = path.read_text("utf-8").partition(mark)
             linked = before_it + nav + "\n".join(html) + rest[rest.index("</nav>") :] if nav else before_it
             replace_file(path, linked.encode())
 
@@ -276,7 +270,8 @@ def contradicted(folder: Path) -> list[dict[str, str]]:
     Each has `page`, `says` (the source's sentence), `claimed` (its number), and `measured` (the rule of the verdict and
     what the re-run measured). `folder` has a folder of findings for each page.
     """
-    tables = [pd.read_csv(path, dtype="str", keep_default_na=False) for path in sorted(folder.glob("[!.]*/claims.csv"))]
+    found = sorted(folder.glob("[!.]*/claims.csv"))
+    tables = [pd.read_csv(path, dtype="str", keep_default_na=False).assign(page=path.parent.name) for path in found]
     rows = pd.concat(tables).to_dict("records") if tables else []
     return [
         {"page": row["page"], "says": row["The source says"], "claimed": row["Claimed"]}

@@ -159,7 +159,8 @@ def recording(plan: Plan, campaign: str, links: Mapping[tuple[str, str], LinkSet
 # Settings that experiments had when samples were recorded, with the value that all samples have.
 FORMER = {"transfer_bytes": None, "disk_bps": None, "producers_per_region": 1, "consumers_per_region": 1}
 FORMER |= {"method": "cusum", "weight": 0.2}
-NEWER = {"ip_version": 4}  # and settings that experiments have since, with the value that older recordings have
+# Settings that are newer than recordings, with the values that all recordings without them had.
+NEWER = {"ip_version": 4, "share_groups": False, "rereads": False}
 
 
 def _is_asked_for(recorded, wanted):

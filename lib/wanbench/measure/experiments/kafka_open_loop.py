@@ -22,7 +22,7 @@ MOST_CLIENTS = 200
 """Maximum number of clients: each has several threads, and more would saturate the machine before the cluster."""
 _OWNED = {
     "partitioner": "records go to the partitions in turn",
-    "transactional.id": "an open-loop load does not use transactions",
+    "transactional.id": "give transaction_ms",
     "request.required.acks": "give acks",
     "queue.buffering.max.ms": "give linger_ms",
     "compression.codec": "give compression",
@@ -59,10 +59,22 @@ class KafkaOpenLoop(ClientLoad):
         Number of producers per topic.
     groups, consumers : int
         Number of consumer groups per topic, each of which receives all records, and number of members per group.
+    share_groups : bool
+        Whether groups are share groups (KIP-932), whose members receive records of any partition.
+    joins_at_s : float, optional
+        The last member of each group joins only when its group has received the records of so many seconds, so that
+        partitions move to it meanwhile.
+    rereads : bool
+        Whether, after the load, one more group reads all records from the start, as after an outage.
     idempotence : bool
         Whether producers are idempotent. An idempotent producer of librdkafka has one batch in flight per partition
         (``python benchmarks/generators.py``). Others get five per partition, as Kafka's own idempotent producers have;
         a record that is sent again may then be stored twice or out of order.
+    transaction_ms : float, optional
+        Producers send in transactions, each committed so long after the last one. A record then counts as acknowledged
+        when its transaction is committed, and waits while a transaction of its producer is being committed. Consumers
+        receive it after that, unless `isolation.level` is read_uncommitted. Records of aborted transactions count as
+        failed.
     topic_settings, producer_settings, consumer_settings : mapping of str
         Further settings. No record is deleted unless `retention.ms` or `retention.bytes` is set here. A producer's
         queue is limited to 32 MiB, unless `queue.buffering.max.kbytes` is set here.
@@ -92,11 +104,15 @@ class KafkaOpenLoop(ClientLoad):
     producers: int = bounded(1, 1, MOST_CLIENTS)
     groups: int = bounded(3, 1, 100)
     consumers: int = bounded(1, 1, MOST_CLIENTS)
+    share_groups: bool = False
+    rereads: bool = False
+    joins_at_s: float | None = bounded(None, 0.1, 86_400)
     acks: str = one_of("all", ACKS)
     linger_ms: float = bounded(10, 0, 60_000)
     batch_bytes: int = bounded(16_384, 1, 2**30)
     compression: str = one_of("none", COMPRESSIONS)
     idempotence: bool = False
+    transaction_ms: float | None = bounded(None, 1, 10_000)
     topic_settings: Mapping[str, object] | tuple = ()
     producer_settings: Mapping[str, object] | tuple = ()
     consumer_settings: Mapping[str, object] | tuple = ()
@@ -123,7 +139,19 @@ class KafkaOpenLoop(ClientLoad):
         """Yield what is wrong with the combination of settings, each as the rest of a sentence."""
         if self.idempotence and self.acks != "all":
             yield f"idempotence is True with acks {self.acks!r}; allowed: acks 'all'."
-        if self.consumers > self.partitions:
+        if self.transaction_ms and not self.idempotence:
+            yield f"transaction_ms is {self.transaction_ms:g} without idempotence; allowed: idempotence True."
+        if (self.transaction_ms or 0) >= 1_000 * self.drain_s:
+            yield (
+                f"transaction_ms is {self.transaction_ms:g} with drain_s {self.drain_s:g}; allowed: less than drain_s, "
+                "in which the last transaction is committed."
+            )
+        if self.joins_at_s and (self.consumers < 2 or self.joins_at_s >= self.length_s):
+            yield (
+                f"joins_at_s is {self.joins_at_s:g} with {self.consumers} consumers and a schedule of "
+                f"{self.length_s:g} s; allowed: two consumers or more, and a time within the schedule."
+            )
+        if self.consumers > self.partitions and not self.share_groups:
             yield (
                 f"consumers is {self.consumers}; allowed: at most {self.partitions}, the partitions of a topic, "
                 "because each member of a group needs one."

@@ -52,6 +52,8 @@ class OpenLoopSession(ClientSession):
         self.reference = self.producing[0][0]
         self.producers: list[Program] = []
         self.consumers: list[Program] = []
+        self.rereaders: list[Program] = []
+        self.reread_records_per_s: float | None = None
         self.offsets: dict[str, list[Offset]] = {}
         self.start_ns = self.payload = None
         self._lines: dict[str, list[dict]] = {}
@@ -66,7 +68,7 @@ class OpenLoopSession(ClientSession):
         self._read_clocks("after")
 
     def _programs(self) -> list[Program]:
-        return [*self.producers, *self.consumers]
+        return [*self.producers, *self.consumers, *self.rereaders]
 
     # Before
 
@@ -89,27 +91,32 @@ class OpenLoopSession(ClientSession):
         load = self.settings
         hosts = [host for host, _ in self.producing]
         paths, self.payload = put_records(load, hosts)
-        common = {
+        self._common = {
             "topics": json.dumps(self.topics),
             "partitions": load.partitions,
             "rate": repr(float(load.rate_records_per_s)),
             "length_s": repr(float(load.length_s)),
         }
         for group, host in enumerate(self.consuming):
-            offsets_ns = [round(1e6 * self._between(of, host)[0]) for of in hosts]
-            command = client_command(
-                host, open_loop_consumer, number=group, members=load.consumers, end_file=self._file(host, "end"),
-                settings=json.dumps(self._consumer_settings(host)), offsets_ns=json.dumps(offsets_ns), **common,
-            )  # fmt: skip
-            self.consumers.append(Program("consumer", group, host, host.start(command)))
+            self.consumers.append(self._start_group("consumer", group, host))
         for process, (host, numbers) in enumerate(self.producing):
             command = client_command(
                 host, open_loop_producer, number=process, producers=json.dumps(numbers),
                 producers_in_all=load.topics * load.producers, payload=paths[host.name],
                 record_bytes=load.record_bytes, drain_s=repr(float(load.drain_s)),
-                settings=json.dumps(self._producer_settings()), go_file=self._file(host, "go"), **common,
+                transaction_ms=load.transaction_ms or 0,
+                settings=json.dumps(self._producer_settings()), go_file=self._file(host, "go"), **self._common,
             )  # fmt: skip
             self.producers.append(Program("producer", process, host, host.start(command)))
+
+    def _start_group(self, role: str, number: int, host: Host) -> Program:
+        load, offsets_ns = self.settings, [round(1e6 * self._between(of, host)[0]) for of, _ in self.producing]
+        command = client_command(
+            host, open_loop_consumer, number=number, members=load.consumers, end_file=self._file(host, "end"),
+            share_groups=int(load.share_groups), join_s=load.joins_at_s or 0,
+            settings=json.dumps(self._consumer_settings(host)), offsets_ns=json.dumps(offsets_ns), **self._common,
+        )  # fmt: skip
+        return Program(role, number, host, host.start(command))
 
     def _producer_settings(self) -> dict:
         load = self.settings
@@ -159,6 +166,14 @@ class OpenLoopSession(ClientSession):
         for host in {host.name: host for host in self.consuming}.values():
             self._put(host, "end", order)
         self._await(lambda: self._without("ended", self.consumers), patience_s + MARGIN_S, "not ended after")
+        if load.rereads:
+            self.rereaders = [reader := self._start_group("rereader", load.groups, self.consuming[0])]
+            limit_s = load.start_timeout_s + patience_s
+            self._await(lambda: self._without("ended", self.rereaders), limit_s, "not ended after")
+            read, first = (self._line(program, "ended") for program in (reader, self.consumers[0]))
+            if read["n_received"] < first["n_received"]:
+                raise ExperimentError(f"{reader} received {read['n_received']} of {first['n_received']} records")
+            self.reread_records_per_s = 1e9 * read["n_received"] / max(read["receiving_ns"], 1)
         for program in self._programs():
             program.wait(MARGIN_S)
 
@@ -203,8 +218,10 @@ class OpenLoopSession(ClientSession):
             "topics": [{"name": name, "partitions": topic["partitions"]} for name, topic in self.made.items()],
             "undeleted": self.undeleted,
             "payload": self.payload,
+            "reread_records_per_s": self.reread_records_per_s,
             "producers": [],
             "consumers": [],
+            "rereaders": [],
         }
         for program in self._programs():
             if program.done is not None:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from wanbench.checks import LATER, check_choice, check_number
-from wanbench.errors import ClusterError, CommandError
+from wanbench.checks import check_choice, check_flag, check_number
+from wanbench.errors import ClusterError, CommandError, ParameterError
 from wanbench.measure.labs.base import Host, Lab
 from wanbench.measure.labs.programs import module_command
 from wanbench.runs import RawFile
@@ -21,7 +21,7 @@ from .node import Node, keep
 from .placement import METRICS_PORT, Broker, place_nodes
 from .security import Security
 from .security import security as chosen_security
-from .settings import checked_settings, defaults, effective_settings, node_settings, unknown
+from .settings import checked_settings, defaults, effective_settings, node_settings, tier_settings, unknown
 
 _REPORT_S = 10.0  # interval of progress reports on stderr while the cluster starts
 
@@ -53,6 +53,9 @@ class Cluster(BaseCluster):
         faster starts.
     heap_mb, jvm : int, sequence of str
         Heap of each node in MiB, and further JVM flags, which override the profile's.
+    tiered : bool
+        Whether brokers copy the closed segments of topics with `remote.storage.enable` to a second tier: a folder of
+        this machine, by Kafka's own LocalTieredStorage. Needs hosts on this machine and security "plain".
     metrics : bool
         Whether to serve each broker's metrics over HTTP.
     pauses : bool
@@ -83,6 +86,7 @@ class Cluster(BaseCluster):
         profile: str = "load",
         heap_mb: int = 384,
         jvm: Sequence[str] = (),
+        tiered: bool = False,
         metrics: bool = True,
         pauses: bool = True,
         start_timeout_s: float = 180.0,
@@ -93,6 +97,10 @@ class Cluster(BaseCluster):
         self.profile = check_choice("profile", profile, PROFILES)
         self.settings, self.features = checked_settings(settings or {}), dict(features or {})
         self.security = chosen_security(security)
+        self.tiered = check_flag("tiered", tiered)
+        if tiered and (lab.kind != "local" or self.security.kind != "plain"):
+            given = f"True on a lab of kind {lab.kind!r} with security {self.security.kind!r}"
+            raise ParameterError(f"tiered is {given}; allowed: a local lab and 'plain'.")
         self.heap_mb, self.jvm = checked_heap(heap_mb), checked_flags(jvm)
         self.start_timeout_s = check_number("start_timeout_s", start_timeout_s, 0, 3600, above=True)
         self._regions, self.name = (brokers, controllers, first_host), name
@@ -269,7 +277,7 @@ class Cluster(BaseCluster):
             "security": self.security.describe(),
             "profile": self.profile,
             "jvm": self._flags(),
-            **{name: getattr(self, name) for name in ("heap_mb", "metrics", "pauses", "started_in_s")},
+            **{name: getattr(self, name) for name in ("heap_mb", "tiered", "metrics", "pauses", "started_in_s")},
         }
 
     def keep(self, folder: Path, stem: str = "") -> list[RawFile]:
@@ -304,7 +312,10 @@ class Cluster(BaseCluster):
             self._nodes[placement.node_id] = node
 
     def _settings_of(self, placement, data_folder):
-        return node_settings(placement, self.placements, data_folder, self.security, self.settings)
+        first = self.brokers[0]
+        folder = f"{first.host.scratch}/kafka-{first.node_id}/tier"  # removed with that node
+        tier = tier_settings(folder, len(self.brokers)) if self.tiered else {}
+        return node_settings(placement, self.placements, data_folder, self.security, {**tier, **self.settings})
 
     def _check_settings(self):
         effective = effective_settings(self._nodes[self.brokers[0].node_id].log())

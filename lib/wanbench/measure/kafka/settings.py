@@ -47,6 +47,20 @@ def defaults(brokers: int) -> dict[str, str]:
     }
 
 
+def tier_settings(folder: str, brokers: int) -> dict[str, str]:
+    """Return the settings with which brokers of one machine share a second tier of storage in a folder of it."""
+    return {
+        "log.retention.check.interval.ms": "1000",  # how soon local copies beyond `local.retention` are deleted
+        "remote.log.manager.task.interval.ms": "1000",
+        "remote.log.metadata.manager.listener.name": "BROKER",
+        "remote.log.storage.manager.class.name": "org.apache.kafka.server.log.remote.storage.LocalTieredStorage",
+        "remote.log.storage.system.enable": "true",
+        "rlmm.config.remote.log.metadata.topic.num.partitions": "3",
+        "rlmm.config.remote.log.metadata.topic.replication.factor": str(min(3, brokers)),
+        "rsm.config.dir": folder,
+    }
+
+
 def checked_settings(settings: Mapping[str, object], owned: re.Pattern = BROKER_OWNED) -> dict[str, str]:
     """
     Return settings as text in Kafka's notation: settings of brokers or, with `CLIENT_OWNED`, of clients.

@@ -8,7 +8,7 @@ from .knees import highest_before_knees, knees
 from .pauses import causes, per_second
 from .quantiles import benchmark, percentiles
 from .side_by_side import side_by_side
-from .trials import settled, trials
+from .trials import rereads, settled, trials
 
 __all__ = ["allowed", "benchmark", "best_rates", "causes", "claims", "evidence", "knees", "per_second"]
-__all__ += ["highest_before_knees", "percentiles", "settled", "side_by_side", "trials"]
+__all__ += ["highest_before_knees", "percentiles", "rereads", "settled", "side_by_side", "trials"]

@@ -43,7 +43,7 @@ A system keeps up if it acknowledges at least this share of the requested rate, 
 Below this share, latency grows by more than 20 ms in each second, so the tail depends only on the length of the trial.
 """
 LOAD = (RATE, "topics", PARTITIONS, "record_bytes", "start_s", "warmup_s", "duration_s", ACKNOWLEDGED)
-LOAD += ("received_records_per_s", "late_p99_ms", "fell_behind", "error")
+LOAD += ("received_records_per_s", "reread_records_per_s", "late_p99_ms", "fell_behind", "error")
 NEEDED = {
     "tests": [*KEY, "outcome"],
     "trials": ["run_id", "test_id", "setting", "system", "block"],
@@ -291,3 +291,21 @@ def settled(trials: SystemTrials, tables: Mapping[str, pd.DataFrame]) -> Estimat
     about = {"quantity": "p99, later half of a trial over the earlier", "method": METHOD, "assumption": ASSUMPTION}
     claim = "In the later half of the counted seconds, p99 is {} that of the earlier half"
     return geometric_mean(ratios, 0.95, claim=claim, **about)
+
+
+def rereads(trials: SystemTrials) -> Estimate:
+    """
+    Estimate the ratio of two systems' rates at which a group reads all records again after a load, within blocks.
+
+    MissingDataError if no block has both systems' rates at a step.
+    """
+    rows, (one, other) = trials.rows[trials.rows.counts], trials.systems
+    rates = rows.pivot_table(index=["block", *STEPS], columns="system", values="reread_records_per_s").dropna()
+    if len(rates.columns) < 2 or rates.empty:
+        raise MissingDataError("in no block did a group of both systems read all records again.")
+    about = {"quantity": f"rate of reading again, {other} over {one}", "assumption": "Blocks are independent"}
+    claim = f"After the load, a group reads all records again at {{}} the rate with “{other}” as with “{one}”"
+    method = "ratio within a block and step; Student's t on means of logarithms over blocks"
+    units = rates.index.get_level_values("block")
+    ratios = rates[other] / rates[one]
+    return geometric_mean(ratios, 0.95, units=units, unit_name="block", claim=claim, method=method, **about)

@@ -90,6 +90,7 @@ class _Load:
             "sent_records_per_s": per_s(sent, "n_sent_in"),
             "acknowledged_records_per_s": per_s(sent, "n_acknowledged_in"),
             "received_records_per_s": sum(received) / len(received) if received and length_s else None,
+            "reread_records_per_s": self.top.number("reread_records_per_s"),
             "linger_ms": settings.number("linger_ms"),
             "idempotence": settings.flag("idempotence"),
             "client": sent.client or next((group.client for group in self.groups), None),

@@ -22,6 +22,7 @@ import sys
 import threading
 import time
 from collections import Counter, defaultdict
+from collections.abc import Callable
 
 from . import clients
 from .clients import HEAD, LATE_UNIT_US, NS, RECORD, WARM_UP, bucket, elapsed_ns, flat, line, put
@@ -43,6 +44,7 @@ class Receipts:
         self.duplicates, self.negative, self.received_in = Counter(), Counter(), Counter()
         self.errors: Counter = Counter()
         self._seen = bytearray(n)
+        self._first_ns = self._last_ns = 0
         self._lock = threading.Lock()
 
     def stop(self, *_) -> None:
@@ -52,6 +54,8 @@ class Receipts:
         """Count messages delivered at `at_ns` (Unix ns) that waited at most `waited_ns` for this program."""
         late = bucket(waited_ns // 1_000 // LATE_UNIT_US)
         with self._lock:
+            if messages:
+                self._first_ns, self._last_ns = self._first_ns or at_ns, at_ns
             for message in messages:
                 if message.error() is not None:
                     self.note(message.error())
@@ -96,7 +100,26 @@ class Receipts:
                         "late": flat(self.late[second]),
                     }
                 )
-            return [*lines, {"ended": time.time_ns(), "n_received": self.n_received}]
+            receiving_ns = self._last_ns - self._first_ns
+            return [*lines, {"ended": time.time_ns(), "n_received": self.n_received, "receiving_ns": receiving_ns}]
+
+
+def join(consumer, topic: str, after: int, receipts: Receipts, take_all: Callable) -> None:
+    """Join the group once it has received so many records, then take messages until stopped."""
+    while receipts.n_received < after and not receipts.stopped:
+        time.sleep(NAP_S)
+    consumer.subscribe([topic])
+    take_all(consumer, receipts)
+
+
+def receive_shared(consumer, receipts: Receipts) -> None:
+    """Take messages of a member of a share group until stopped; each `poll` acknowledges those of the one before."""
+    returned_ns = time.time_ns()
+    while not receipts.stopped:
+        asked_ns = time.time_ns()
+        messages = consumer.poll(POLL_S)
+        receipts.take(messages, time.time_ns(), asked_ns - returned_ns)
+        returned_ns = time.time_ns()
 
 
 def receive(consumer, receipts: Receipts) -> None:
@@ -117,19 +140,31 @@ def receive(consumer, receipts: Receipts) -> None:
             empty_ns = asked_ns
 
 
+def share_member(settings: dict, access: dict):
+    """Return a member of a share group that reads from the start of its topic."""
+    from confluent_kafka import ShareConsumer, admin
+
+    start = admin.ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=admin.AlterConfigOpType.SET)
+    group = admin.ConfigResource(admin.ResourceType.GROUP, settings["group.id"], incremental_configs=[start])
+    client = admin.AdminClient(access)  # in a variable, because answers fail once the client is gone
+    client.incremental_alter_configs([group])[group].result()
+    return ShareConsumer({name: value for name, value in settings.items() if name != "auto.offset.reset"})
+
+
 def main() -> int:
     import confluent_kafka
 
     arguments = clients.read_arguments(
         "Receives the records of an open-loop load.",
-        "client settings topics partitions number members rate length-s offsets-ns end-file",
+        "client settings topics partitions number members share-groups join-s rate length-s offsets-ns end-file",
     )
     clients.raise_priority()
     receipts = Receipts(arguments.rate, clients.n_records(arguments.rate, arguments.length_s), arguments.offsets_ns)
     clients.on_stop(receipts.stop)
     put(line({"program": "open-loop consumer", "format": 1, "client": confluent_kafka.libversion()[0]}))
     sys.setswitchinterval(0.0005)
-    consumers = []
+    access, is_shared = clients.client_settings(arguments.client, {}), arguments.share_groups
+    consumers, take_all = [], receive_shared if is_shared else receive
     for topic in arguments.topics:
         for member in range(arguments.members):
             settings = {
@@ -139,10 +174,10 @@ def main() -> int:
                 "client.id": f"open-loop-consumer-{arguments.number}-{member}",
                 "error_cb": receipts.note,
             }
-            consumer = confluent_kafka.Consumer(settings)
-            consumer.subscribe([topic])
+            consumer = share_member(settings, access) if is_shared else confluent_kafka.Consumer(settings)
             consumers.append(consumer)
-            threading.Thread(target=receive, args=(consumer, receipts), daemon=True).start()
+            after = round(arguments.join_s * arguments.rate) if member == arguments.members - 1 else 0
+            threading.Thread(target=join, args=(consumer, topic, after, receipts, take_all), daemon=True).start()
     while len(receipts.warm) < arguments.partitions * len(arguments.topics) and not receipts.stopped:
         time.sleep(NAP_S)
     gc.collect()

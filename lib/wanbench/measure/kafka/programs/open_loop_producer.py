@@ -14,7 +14,7 @@ acknowledged a warm-up record of every producer; {"error": [name, text, count]};
 second of the schedule, and one with `ended`. The object of a second holds
 
     n_due, n_handed, n_answered, n_failed   records due in this second, and what became of them
-    publish         time from due time to acknowledgement, in us: value, count, value, count ...
+    publish         time from due time to acknowledgement, in a transaction to its commit, in us: value, count, ...
     late            lateness of the loop in units of 100 us, in the same form
     late_max_us     largest lateness of the loop in us
     n_sent_in, n_acknowledged_in   records handed over, and acknowledged, during this second
@@ -30,6 +30,7 @@ import sys
 import threading
 import time
 from collections import Counter, defaultdict, deque
+from contextlib import suppress
 from functools import partial
 
 from . import clients
@@ -37,28 +38,44 @@ from .clients import HEAD, NAP_S, NS, RECORD, WARM_UP, WARM_UP_S, bucket, elapse
 
 TICK_S = 0.001  # length of a tick; one sleep per record, at several thousand a second, would take 10 % of a processor
 STATISTICS = {"statistics.interval.ms": 500}  # librdkafka then reports its counters at least once in every second
+COMMIT_S = 10.0  # timeout of a commit, and again of an abort; together less than the session's timeout at the end
 
 
 class Producer:
     """
     One producer of the load, with a thread that handles its answers promptly.
 
-    `waiting` holds (record number, due time) of records for which librdkafka's queue had no room.
+    `waiting` holds (record number, due time) of records for which librdkafka's queue had no room. With a
+    `transaction_s`, a second thread commits a transaction after each such time.
     """
 
-    def __init__(self, number: int, topic: str, client, process):
+    def __init__(self, number: int, topic: str, client, process, transaction_s: float = 0.0):
         self.number, self.topic, self.client, self.process = number, topic, client, process
         self.waiting: deque[tuple[int, int]] = deque()
         self.n_settled = 0
         self.published = defaultdict(lambda: defaultdict(int))
         self.failed, self.acknowledged_in = Counter(), Counter()
         self.errors: Counter = Counter()
-        self._turn, self._closed = number, False
-        self._thread = threading.Thread(target=self._take_answers, daemon=True)
-        self._thread.start()
+        self._turn, self._closed = number, threading.Event()
+        self._transaction_s, self._uncommitted, self._committing = transaction_s, deque(), threading.Lock()
+        self._threads = [threading.Thread(target=self._take_answers, daemon=True)]
+        if transaction_s:
+            client.init_transactions()
+            client.begin_transaction()
+            self._threads.append(threading.Thread(target=self._commit_regularly, daemon=True))
+        for thread in self._threads:
+            thread.start()
 
     def hand_over(self, sequence: int, due_ns: int) -> bool:
-        """Hand a record to librdkafka; return False if its queue is full."""
+        """Hand a record to librdkafka; return False if its queue is full or a transaction is being committed."""
+        if not self._committing.acquire(blocking=False):
+            return False
+        try:
+            return self._produce(sequence, due_ns)
+        finally:
+            self._committing.release()
+
+    def _produce(self, sequence: int, due_ns: int) -> bool:
         process = self.process
         bodies = process.bodies
         head = HEAD.pack(RECORD, process.number, sequence, due_ns, 0)
@@ -77,10 +94,14 @@ class Producer:
         return True
 
     def _answered(self, sequence: int, due_ns: int, error, _) -> None:
-        at_ns = time.time_ns()
         if error is not None:
             self._fail(sequence, error)
-            return
+        elif self._transaction_s:
+            self._uncommitted.append((sequence, due_ns))
+        else:
+            self._acknowledge(sequence, due_ns, time.time_ns())
+
+    def _acknowledge(self, sequence: int, due_ns: int, at_ns: int) -> None:
         rate = self.process.rate
         second = int(sequence / rate)
         self.published[second][bucket((at_ns - due_ns) // 1_000)] += 1
@@ -97,12 +118,34 @@ class Producer:
 
     def close(self) -> None:
         """Stop handling answers; return once the thread has ended."""
-        self._closed = True
-        self._thread.join()
+        self._closed.set()
+        for thread in self._threads:
+            thread.join()
 
     def _take_answers(self) -> None:
-        while not self._closed:
+        while not self._closed.is_set():
             self.client.poll(0.1)
+
+    def _commit_regularly(self) -> None:
+        """Commit the transaction, or abort it if that fails, and begin the next one, until closed."""
+        while not self._closed.wait(self._transaction_s):
+            failed = None
+            with self._committing:
+                try:
+                    self.client.commit_transaction(COMMIT_S)
+                except Exception as error:
+                    failed = error
+                    with suppress(Exception):
+                        self.client.abort_transaction(COMMIT_S)
+                at_ns, n = time.time_ns(), len(self._uncommitted)
+                with suppress(Exception):  # after a fatal error; the next record fails with the reason
+                    self.client.begin_transaction()
+            for _ in range(n):
+                sequence, due_ns = self._uncommitted.popleft()
+                if failed is None:
+                    self._acknowledge(sequence, due_ns, at_ns)
+                else:
+                    self._fail(sequence, failed)
 
 
 def resent(statistics: dict) -> int:
@@ -308,7 +351,7 @@ def main() -> int:
     arguments = clients.read_arguments(
         "Sends the records of an open-loop load on schedule.",
         "client settings topics partitions number producers producers-in-all rate length-s payload "
-        "record-bytes drain-s go-file",
+        "record-bytes transaction-ms drain-s go-file",
     )
     clients.raise_priority()
     process = Process(arguments, bodies_of(arguments.payload, arguments.record_bytes))
@@ -320,7 +363,10 @@ def main() -> int:
         settings = clients.client_settings(arguments.client, arguments.settings)
         settings |= STATISTICS | {"client.id": f"open-loop-producer-{number}"}
         settings |= {"stats_cb": partial(process.take_statistics, number)}
-        process.producers.append(Producer(number, topic, confluent_kafka.Producer(settings), process))
+        if arguments.transaction_ms:
+            settings["transactional.id"] = f"{topic}-{number}"
+        client, transaction_s = confluent_kafka.Producer(settings), arguments.transaction_ms / 1_000
+        process.producers.append(Producer(number, topic, client, process, transaction_s))
     if left := process.warm_up():
         print(f"{left} partitions did not acknowledge a warm-up in {WARM_UP_S:g} s", file=sys.stderr)
         return 1

@@ -233,6 +233,8 @@ def driver_of(load: KafkaOpenLoop, bootstrap: str | None = None, **changes) -> D
     """
     if load.linger_ms != int(load.linger_ms):
         raise refusal("KafkaOpenLoop linger_ms", load.linger_ms, "a whole number, as Java's linger.ms")
+    if load.transaction_ms:
+        raise refusal("KafkaOpenLoop transaction_ms", load.transaction_ms, "None, as the benchmark has no transactions")
     producer = {
         "acks": load.acks,
         "linger.ms": str(int(load.linger_ms)),
