@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from wanbench.checks import check_choice, check_flag, check_number
+from wanbench.checks import LATER, check_choice, check_flag, check_number
 from wanbench.errors import ClusterError, CommandError, ParameterError
 from wanbench.measure.labs.base import Host, Lab
 from wanbench.measure.labs.programs import module_command
