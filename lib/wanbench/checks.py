@@ -11,10 +11,9 @@ from math import inf
 from numbers import Integral, Real
 from typing import Any, TypeVar, cast
 
-from .errors import ParameterError
+from .errors import LATER, ParameterError  # noqa: F401
 
 T = TypeVar("T")  # the type of the value, which a check returns
-LATER: Any = None  # value of an attribute that has no value yet, but always has one when it is used
 FEWEST_RESAMPLES = 40  # with fewer, the ends of a 95 % interval are the smallest and the largest resample
 
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+LATER: Any = None  # value of an attribute that has no value yet, but always has one when it is used
+
 
 class WanbenchError(Exception):
     """Base class of all errors raised on purpose."""

@@ -35,9 +35,8 @@ def data_folder(top: Path | None = None) -> Path:
     """
     given = os.environ.get(DATA_VARIABLE) or "data"
     if "://" in given:
-        raise ParameterError(
-            f"{DATA_VARIABLE} is {given}; allowed: a folder (`wanbench bucket` copies to and from S3)."
-        )
+        message = f"{DATA_VARIABLE} is {given}; allowed: a folder (`wanbench bucket` copies to and from S3)."
+        raise ParameterError(message)
     return (top or root()) / given
 
 

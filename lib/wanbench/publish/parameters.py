@@ -207,9 +207,8 @@ def _parse(source: str, name: str) -> dict[str, Parameter]:
     try:
         statements = ast.parse(source).body
     except SyntaxError as error:
-        raise ParameterError(
-            f"{name}: the parameters cell is not valid Python: {error.msg}, line {error.lineno}."
-        ) from None
+        message = f"{name}: the parameters cell is not valid Python: {error.msg}, line {error.lineno}."
+        raise ParameterError(message) from None
     comments = _comments(source)
     parameters: dict[str, Parameter] = {}
     for statement in statements:
@@ -263,9 +262,8 @@ def read_parameters(path: Path) -> dict[str, object]:
     if data is None:
         return {}
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
-        raise ParameterError(
-            f"{path}: expected lines of `name: value`, found {type(data).__name__} {str(data)[:80]!r}."
-        )
+        message = f"{path}: expected lines of `name: value`, found {type(data).__name__} {str(data)[:80]!r}."
+        raise ParameterError(message)
     return data
 
 

@@ -13,8 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from wanbench import __version__
-from wanbench.checks import LATER
-from wanbench.errors import ParameterError, RawDataError, WanbenchError
+from wanbench.errors import LATER, ParameterError, RawDataError, WanbenchError
 
 from . import journal
 from .raw import RawFile, sha256, write_raw

@@ -42,7 +42,7 @@ class Experiment(Protocol):
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
-    def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
+    def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:  # pyright: ignore[reportReturnType]
         """
         Measure from `source` to `target`, hosts of an open lab; write raw files by `wanbench.runs.write_raw` and return
         them.
@@ -54,15 +54,12 @@ class Experiment(Protocol):
         Raise ExperimentError, with the raw files so far, on failure. After any LabError the test counts as failed and
         is tried again; any other exception ends the campaign. Nothing that the experiment started may keep running.
         """
-        ...
 
-    def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
+    def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:  # pyright: ignore[reportReturnType]
         """Return the expected duration in s, from a round-trip time in ms and, if known, a throughput in bit/s."""
-        ...
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:
         """Return the expected bytes on links between regions; None if they depend on a throughput that is not given."""
-        ...
 
 
 @runtime_checkable
@@ -78,7 +75,6 @@ class ConcurrentExperiment(Experiment, Protocol):
         Raise ExperimentError if the measurement cannot start or fails, but never replace an exception raised in the
         block.
         """
-        ...
 
 
 @runtime_checkable
@@ -105,7 +101,6 @@ class Load(Experiment, Protocol):
 
         `when_sending` is called once, as soon as all producers send; `run` accepts it too.
         """
-        ...
 
 
 class ClientLoad:
@@ -183,9 +178,8 @@ def address_of(host: Host, ip_version: int) -> str:
 def links_of(host: Host):
     """Return the emulated links of the host's lab; raise ExperimentError if the network is real."""
     if host.links is None:
-        raise ExperimentError(
-            f"{host.name} has no emulated links; only a lab with emulated links can count, cut or set them"
-        )
+        message = f"{host.name} has no emulated links; only a lab with emulated links can count, cut or set them"
+        raise ExperimentError(message)
     return host.links
 
 

@@ -10,8 +10,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import count
 
-from wanbench.checks import LATER
-from wanbench.errors import LabError, ParameterError
+from wanbench.errors import LATER, LabError, ParameterError
 from wanbench.measure.kafka.cluster import Cluster
 from wanbench.measure.kafka.leadership import leaders, under_replicated
 

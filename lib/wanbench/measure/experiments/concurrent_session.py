@@ -9,8 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import ClassVar
 
-from wanbench.checks import LATER
-from wanbench.errors import LabError
+from wanbench.errors import LATER, LabError
 from wanbench.measure.labs.base import Host
 from wanbench.runs import RawFile
 

@@ -7,8 +7,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from wanbench.checks import LATER
-from wanbench.errors import LabError, ParameterError
+from wanbench.errors import LATER, LabError, ParameterError
 from wanbench.measure.kafka.base import AnswerError
 from wanbench.measure.kafka.cluster import Cluster
 from wanbench.measure.kafka.programs import fault_consumer, fault_producer, log_reader

@@ -95,9 +95,8 @@ class KafkaTrial:
             raise refusal("KafkaTrial load", self.load, "an experiment that loads a cluster, such as a KafkaLoad")
         for experiment in self.alongside:
             if not hasattr(experiment, "concurrently"):
-                raise ParameterError(
-                    f"KafkaTrial alongside has {experiment}; allowed: experiments with a method `concurrently`."
-                )
+                message = f"KafkaTrial alongside has {experiment}; allowed: experiments with a method `concurrently`."
+                raise ParameterError(message)
         if self.client_regions is not None:
             object.__setattr__(self, "client_regions", _region_names(self.client_regions))
         if self.broker_settings is not None:

@@ -51,9 +51,8 @@ def check_clients(load, **owned: Mapping[str, str | None]) -> None:
         object.__setattr__(load, name, setting_pairs(load, name))
         check_settings(load, name, {**common, **owned.get(name, {})})
     if load.payload == "json" and load.record_bytes < SMALLEST_JSON_BYTES:
-        raise ParameterError(
-            f"{kind} record_bytes is {load.record_bytes}; JSON records have at least {SMALLEST_JSON_BYTES}."
-        )
+        message = f"{kind} record_bytes is {load.record_bytes}; JSON records have at least {SMALLEST_JSON_BYTES}."
+        raise ParameterError(message)
 
 
 def check_sent_bytes(load, sent_bytes: int) -> None:

@@ -58,9 +58,8 @@ def from_environment(parameter: str, variable: str) -> Secret:
     user may have given the secret itself by mistake.
     """
     if not isinstance(variable, str) or not _VARIABLE.fullmatch(variable):
-        raise ParameterError(
-            f"{parameter} is not a valid name of an environment variable; allowed: letters, digits and '_'."
-        )
+        message = f"{parameter} is not a valid name of an environment variable; allowed: letters, digits and '_'."
+        raise ParameterError(message)
     value = os.environ.get(variable, "")
     if not value or "\n" in value or "\r" in value:
         raise ParameterError(

@@ -7,8 +7,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from wanbench.checks import LATER
-from wanbench.errors import ClusterError, ParameterError
+from wanbench.errors import LATER, ClusterError, ParameterError
 from wanbench.measure.labs.base import Host, Lab
 from wanbench.runs import RawFile, write_raw
 from wanbench.runs.journal import now_utc
@@ -253,9 +252,8 @@ def external_clusters(lab: Lab, given: Mapping[str, Mapping]) -> dict[str, Exter
             )
         where = f"external cluster {name!r}"
         if not isinstance(parameters, Mapping):
-            raise ParameterError(
-                f"{where} is a {type(parameters).__name__}; allowed: a mapping of {', '.join(allowed)}."
-            )
+            message = f"{where} is a {type(parameters).__name__}; allowed: a mapping of {', '.join(allowed)}."
+            raise ParameterError(message)
         if unknown := [str(key) for key in parameters if key not in allowed]:
             raise ParameterError(f"{where} has {', '.join(unknown)}; allowed: {', '.join(allowed)}.")
         try:

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from wanbench.checks import LATER
-from wanbench.errors import ClusterError
+from wanbench.errors import LATER, ClusterError
 from wanbench.measure.labs.base import Host, Lab
 from wanbench.runs import RawFile
 

@@ -7,8 +7,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from wanbench.checks import LATER
-from wanbench.errors import ClusterError, CommandError, LabError
+from wanbench.errors import LATER, ClusterError, CommandError, LabError
 from wanbench.measure.labs.base import Completed, Process
 from wanbench.runs import RawFile, write_raw
 from wanbench.runs.journal import now_utc

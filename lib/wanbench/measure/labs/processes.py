@@ -19,8 +19,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from wanbench.checks import LATER
-from wanbench.errors import CommandError, LabError, ParameterError
+from wanbench.errors import LATER, CommandError, LabError, ParameterError
 
 from .base import Completed, Process
 

@@ -24,8 +24,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from wanbench.checks import LATER
-from wanbench.errors import LabError
+from wanbench.errors import LATER, LabError
 
 from . import namespaces
 from .control import Server

@@ -165,9 +165,8 @@ def _claims(claims: object, place: str) -> list[_Row]:
         where = f"{place}: number {number}"
         given = _mapping(given, where, KEYS["claim"])
         if "says" not in given or ("formula" in given) == ("why" in given) or ("formula" in given) > ("value" in given):
-            raise ParameterError(
-                f"{where}: a claim has 'says', and either 'value' and 'formula', or 'why' it is not tested."
-            )
+            message = f"{where}: a claim has 'says', and either 'value' and 'formula', or 'why' it is not tested."
+            raise ParameterError(message)
         if given.get("is", "equal") not in COMPARISONS:
             raise ParameterError(f"{where}: key 'is' has {given['is']!r}; allowed: {', '.join(COMPARISONS)}.")
         rows.append(_row(given, where, f"claim_{number}", "own numbers" if "formula" in given else NOT_HERE))

@@ -208,9 +208,8 @@ def observe(pairs: pd.DataFrame) -> tuple[prediction_fits.ObservedPairs, Sample]
     rtt = unordered(pairs, "rtt_ms")
     require_regions(rtt, prediction_fits.MIN_REGIONS, "a prediction")
     if rtt.n_pairs < prediction_fits.MIN_PAIRS:
-        raise ParameterError(
-            f"a prediction needs {prediction_fits.MIN_PAIRS} pairs with an RTT; there are {rtt.n_pairs}"
-        )
+        message = f"a prediction needs {prediction_fits.MIN_PAIRS} pairs with an RTT; there are {rtt.n_pairs}"
+        raise ParameterError(message)
     if np.ptp(rtt.frame.distance_km) <= 0:
         raise ParameterError("a prediction needs pairs of different distance; all have the same")
     throughput, by_direction = None, {}

@@ -94,9 +94,8 @@ def two_paths(
     check_number("background_share", background_share, 0, 0.99)
     check_number("rate_bps", rate_bps, 0, above=True)
     if load.duration_s is None:
-        raise ParameterError(
-            "load has no duration_s; allowed: a load with duration_s, as pings and background need one."
-        )
+        message = "load has no duration_s; allowed: a load with duration_s, as pings and background need one."
+        raise ParameterError(message)
     of = {path.setting: path for path in paths}
     waiting = {scale: designs.interleaved(list(of), blocks, seed=seed) for scale, blocks in scales.items()}
     trials, number = [], 0

@@ -140,9 +140,8 @@ class RentedLab(Tenancy):
     ):
         self.title = cloud_title(self.kind)
         if other := [name for name in regions if not name.startswith(f"{self.kind}:")]:
-            raise ParameterError(
-                f"A lab on {self.title} cannot have hosts in {', '.join(other)}; allowed: regions of {self.kind}."
-            )
+            message = f"A lab on {self.title} cannot have hosts in {', '.join(other)}; allowed: regions of {self.kind}."
+            raise ParameterError(message)
         zones, subnets = dict(zones or {}), dict(subnets or {})
         if strange := set(zones) - set(regions):
             raise refusal("zones", sorted(strange), f"zones of {', '.join(regions)}")

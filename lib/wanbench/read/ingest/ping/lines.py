@@ -18,8 +18,7 @@ from typing import NamedTuple, NoReturn
 
 import pandas as pd
 
-from wanbench.checks import LATER
-from wanbench.errors import RawDataError
+from wanbench.errors import LATER, RawDataError
 
 from .footer_times import Times
 
