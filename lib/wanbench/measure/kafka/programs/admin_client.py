@@ -1,7 +1,6 @@
 """Connect kafka-python's admin client to a cluster, and name the reason if that fails."""
 
 import re
-from typing import Any
 
 from kafka import errors
 from kafka.admin import KafkaAdminClient
@@ -93,10 +92,7 @@ class Connections(KafkaConnectionManager):
             self._permanent = error
 
 
-_Client: Any = KafkaAdminClient  # the type checker knows only an older version of it
-
-
-class Admin(_Client):
+class Admin(KafkaAdminClient):
     """
     An admin client that is connected to the cluster.
 
@@ -106,7 +102,7 @@ class Admin(_Client):
     """
 
     def __init__(self, settings: dict, *, connect_s: float = CONNECT_S, request_s: float = REQUEST_S):
-        self.connections: Any = None
+        self.connections: Connections | None = None
         connect_ms, request_ms = (max(1, int(seconds * 1000)) for seconds in (connect_s, request_s))
         timeouts = {"bootstrap_timeout_ms": connect_ms, "request_timeout_ms": request_ms}
         try:
