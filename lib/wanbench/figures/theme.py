@@ -117,7 +117,9 @@ def plain(text: object) -> str:
 
 def headline(sentence: str, otherwise: str) -> str:
     """
-    Return the first sentence of a text as a title, without brackets and their content; `otherwise` if it is too long.
+    Return the first sentence of a text as a title, without its full stop and anything in round brackets.
+
+    Return `otherwise` if that is empty or longer than `TITLE_CHARACTERS`.
 
     >>> headline("RTT grows by 14.7 ms per 1,000 km (95 % interval 14.6 to 14.8). It is rough.", "RTT by distance")
     'RTT grows by 14.7 ms per 1,000 km'

@@ -6,8 +6,6 @@ of the batch's folder. pyarrow copies the files: unlike s3fs, it is a dependency
 restrict the version of boto3.
 """
 
-from __future__ import annotations
-
 import fcntl
 import shutil
 import tempfile
@@ -66,7 +64,7 @@ class FarJob(BatchJob):
     """A job whose batch is kept in a bucket."""
 
     def is_wanted(self) -> bool:
-        """Return whether the bucket still names the command that started this job."""
+        """Return whether the command that started this job still runs the batch: the bucket has its session id."""
         return bucket_at(self.to).session() == self.session
 
 

@@ -88,7 +88,7 @@ class ConcurrentSession(Session):
                 raise ExperimentError(f"{name}: {'; '.join(self.faults)}", self.files)
 
     def run(self) -> list[RawFile]:
-        """Run without a load, for `duration_s` or until done; raise errors as `in_background` does."""
+        """Run this session without a load, at most `duration_s`; return its files, raise as `in_background`."""
         with self.in_background() as files:
             self._thread.join(self.settings.duration_s)
         return files

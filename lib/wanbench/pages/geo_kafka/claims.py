@@ -285,8 +285,9 @@ def _cost(audit: Audit) -> None:
         audit.judge(
             claim,
             all(agree) or (None if agree[0] else False),
-            f"The source's numbers: {number(sums[0])} USD/h if a message crosses {number(audit.number('crossings'))} "
-            f"times, as printed, and {number(sums[1])} USD/h if it crosses {number(copies.total)} times. Compression, "
+            f"The source's numbers: {number(sums[0])} USD/h if a message crosses between regions "
+            f"{number(audit.number('crossings'))} times, as the source states, and {number(sums[1])} USD/h if it "
+            f"crosses {number(copies.total)} times, the mean if leaders are spread evenly over regions. Compression, "
             "which the source uses but does not count, reduces this cost by a ratio that the source does not state.",
         )
     _per_message(audit)

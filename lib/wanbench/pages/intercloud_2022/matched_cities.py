@@ -27,11 +27,12 @@ WITHIN_KM = 50.0  # Regions of two clouds at most this far apart are one city
 @dataclass(frozen=True, repr=False)
 class MatchedCities(Result):
     """
-    Pairs between AWS and Google Cloud compared with pairs within either, over the same pairs of cities.
+    Pairs between AWS and Google Cloud compared with pairs within each of them, over the same pairs of cities.
 
-    difference: For RTT, between clouds minus within one cloud, in ms; for throughput, between clouds over within one.
-    pairs: One row per pair of cities: city_a, city_b, between, within (each the mean of two pairs of regions, geometric
-        for throughput), difference (of logarithms, for throughput).
+    difference: The result. For RTT, the mean between clouds minus the mean within a cloud, in ms; for throughput, the
+        geometric mean between clouds over that within a cloud.
+    pairs: One row per pair of cities: city_a, city_b; between and within, each the mean of two pairs of regions;
+        difference, between minus within. For throughput, means are geometric, and differences of natural logarithms.
     """
 
     TITLE = "Cities with regions of both clouds"

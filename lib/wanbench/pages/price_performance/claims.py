@@ -215,8 +215,8 @@ def _rates(audit: Audit) -> list[tuple[str, bool | None, str]]:
     ahead = ", ".join(name for name in INSTANCES if name not in group and rates[name] > least) or "none"
     no_network, times = "The source prints no throughput of the network.", f"{number(close, 2)} times the rate of"
     intel = (
-        "Holds if the newer Intel type has a higher rate than Graviton3, and the older one at most a tenth less than "
-        "Graviton2."
+        "Holds if m6i (newer Intel) has at least the message rate of m7g (Graviton3), and m6g (Graviton2) at most "
+        f"{SIMILAR:g} times that of m5 (older Intel)."
     )
     more = f"Holds if {LEADER} has the higher rate of messages in: {number(produced, 2)} times that of {RIVAL}."
     apart = (

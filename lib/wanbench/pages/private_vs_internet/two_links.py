@@ -1,5 +1,5 @@
 """
-Estimate the ratio of the throughputs of two links from interleaved trials (A B B A ...).
+Estimate the ratio of the rates of two links from interleaved trials (A B B A ...).
 
 Trials are the units, because the seconds of a trial are autocorrelated. Each trial is compared with the adjacent trial
 of the other link, so that slow changes affect both. Two other intervals are reported for comparison: Welch's (1947)
@@ -169,13 +169,15 @@ class TwoLinks(Result):
 
 def compare_links(rates: TrialRates) -> TwoLinks:
     """
-    Estimate the ratio of throughput over the private link to that over the internet, and of other values.
+    Estimate the ratio, private link over internet, of the rate of batches, and those of `OTHER_VALUES`.
 
-    The n-th trials of both links in a block are a pair: in A B B A the first two trials and the last two. If one trial
-    of a pair was not measured, the other counts only in `by_trial`. `make validity` measures the coverage of the paired
-    interval (data/validity/trials.csv).
+    In each block the n-th trial of one link is paired with the n-th of the other: in A B B A the first two trials and
+    the last two. If one trial of a pair was not measured, the other counts only in `by_trial`. With fewer than two
+    pairs, `ratio` is `by_trial`. `make validity` measures the coverage of the paired interval
+    (data/validity/trials.csv).
 
-    rates: The result of `trial_rates`. A value of `OTHER_VALUES` that some trial lacks gets no ratio.
+    rates: The result of `trial_rates`. A value of `OTHER_VALUES` that is missing or not positive in a trial gets no
+        ratio.
 
     Raises ParameterError: a link has no measured trial.
     """

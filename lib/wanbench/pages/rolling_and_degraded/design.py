@@ -205,7 +205,7 @@ class Detection(Concurrent):
 
 
 TO_RESTORE_S = 1.0
-"""Time from the end of a slowness until leadership is restored: the command that ends the slowness takes less time."""
+"""Planned delay from the end of a slowness to the restoring of leadership; the command that ends it takes less."""
 
 
 def rolls(load: KafkaOpenLoop, kinds: Mapping[str, Mapping], *, calm_s: float, **trial) -> dict[str, KafkaTrial]:
@@ -247,14 +247,14 @@ def slowed(
     **trial,
 ) -> dict[str, KafkaTrial]:
     """
-    Plan trials that slow every broker in turn, two for each kind of slowness, and return them by name.
+    Plan trials in which every broker is slowed in turn, two for each kind of slowness, and return them by name.
 
-    In the trial "<kind>" the detector only watches; in "<kind>, demoted" the broker that it names is demoted until the
-    slowness is over. Both have the kind as their `system`.
+    In the trial "<kind>" the detector only watches. In "<kind>, demoted" the broker that it names is demoted, and gets
+    its leaders back `TO_RESTORE_S` after the slowness ends. Both trials have the kind as `system`.
 
-    `kinds` maps each kind of slowness to the fields of its `BrokerAction`, and optionally to "take_out", a field of the
-    detection with demotion. The first slowness starts at `first_s`; each lasts `slow_s`, and the next one starts
-    `calm_s` later. `trial` has further fields of `KafkaTrial`.
+    `kinds` maps each kind to the fields of its `BrokerAction`, and optionally to "take_out", a field of `Detection`
+    that only the trial with demotion uses. The first slowness starts at `first_s`; each lasts `slow_s` and is followed
+    by `calm_s` without slowness. `trial` has further fields of `KafkaTrial`.
 
     Examples
     --------

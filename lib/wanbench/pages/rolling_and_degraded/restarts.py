@@ -223,7 +223,7 @@ def reassignment(measured: DisturbedTrials) -> Reassignment:
 def _phases(measured: DisturbedTrials, made: type[LeaderSkew]) -> LeaderSkew:
     rows = []
     for trial in measured.with_kind(made.KINDS[0]):
-        done = trial.actions[trial.actions.done_at_s.notna()].sort_values("began_at_s")
+        done = trial.actions[trial.actions.done_at_s <= trial.end_s].sort_values("began_at_s")
         if tuple(done.kind) != made.KINDS:
             continue
         ends = [trial.start_s, *done[["began_at_s", "done_at_s"]].to_numpy(float).ravel(), trial.end_s]
@@ -231,7 +231,7 @@ def _phases(measured: DisturbedTrials, made: type[LeaderSkew]) -> LeaderSkew:
         for phase, from_s, to_s, n in zip(made.PHASES, ends, ends[1:], moved, strict=False):
             rows.append(_row_of(trial, phase, from_s, to_s, moving=phase in made.PHASES[1::2]) | {"moved": n})
     if not rows:
-        raise MissingDataError("no trial carried out both of its moves.")
+        raise MissingDataError("no trial completed both of its moves before its load ended.")
     return made(pd.DataFrame(rows))
 
 

@@ -174,9 +174,9 @@ class DisturbedTrials(RowsResult):
                 f"{stretches}."
             )
         return (
-            f"{text} The undisturbed limit of p99 is {quantity(self.limit_ms, 'ms')}. According to {stretches}, p99 "
-            f"stays within this limit for {count(self.span_s, 'further second')} with probability "
-            f"{percent(round(self.level, 3))}."
+            f"{text} Without disturbance, the p99 of every one of {count(self.span_s, 'further second')} stays within "
+            f"{quantity(self.limit_ms, 'ms')} (the undisturbed limit) with probability "
+            f"{percent(round(self.level, 3))}, according to {stretches}."
         )
 
     @property

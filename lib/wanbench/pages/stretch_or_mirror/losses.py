@@ -94,12 +94,13 @@ class RegionLosses(OverEpisodes):
                 f"skipped {int(sums.skipped):,}."
             )
             back = (
-                f" {int(sums.only_second):,} records were only in the second cluster, and {int(sums.behind):,} were "
+                f" {int(sums.only_second):,} records were only in the second cluster; {int(sums.behind):,} others were "
                 "copied to it behind newer records."
             )
             returned = (
-                " Clients that went back to the first cluster missed these records; consumers read "
-                f"{int(sums.back_reread):,} records again there and skipped {int(sums.back_skipped):,}."
+                f" Clients that went back to the first cluster missed the {int(sums.only_second):,} records that only "
+                f"the second has; consumers there read {int(sums.back_reread):,} records again and skipped "
+                f"{int(sums.back_skipped):,}."
             )
             parts.append(text + (back if sums.only_second else "") + (returned if own.went_back.any() else ""))
         return " ".join(parts)

@@ -110,7 +110,7 @@ class SideBySide(Result):
 
     @property
     def unit(self) -> str:
-        """The unit of a step."""
+        """What a step counts: "records/s" if the steps are rates, "partitions" if they are numbers of partitions."""
         return "records/s" if self.along == RATE else "partitions"
 
     @property

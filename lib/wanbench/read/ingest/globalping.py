@@ -17,7 +17,11 @@ WANTED = "ping measurements of Globalping in JSON, as its API gives them"
 
 
 def read(source) -> dict[str, pd.DataFrame | list[dict]]:
-    """Read tables echoes, with regions, and unread; raise RawDataError if no result can be read."""
+    """
+    Return table "echoes", with regions, and in "unread" the error of each result that cannot be read.
+
+    Raise RawDataError if an object is not a ping measurement, or if no result can be read.
+    """
     echoes, unread = [], []
     for measurement in read_objects(source, WANTED):
         if measurement.text("type") != "ping" or not isinstance(measurement.values.get("results"), list):

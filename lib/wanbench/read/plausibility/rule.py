@@ -64,8 +64,8 @@ class Column:
     """
     One numeric column of a table, as rules check it.
 
-    `table` is the table's name, `frame` its rows, `names` the name of each row in flags, `name` the column's name, and
-    `values` its numbers.
+    `table` and `name` are the names of the table and of the column, and `values` the column's numbers. `frame` has all
+    columns of the table; `names` is what flags call each row.
     """
 
     table: str

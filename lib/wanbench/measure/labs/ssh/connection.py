@@ -53,7 +53,11 @@ class Login:
         return [*self._ssh(alive_s), "-l", self.user, self.address, "--", shlex.join(remote)]
 
     def without_secrets(self, text: str, name: str) -> str:
-        """Remove login addresses, users and key paths from a message of ssh, so that a journal may contain it."""
+        """
+        Return a message of ssh for the journal: `name` replaces "user@address" and the address; key paths are left out.
+
+        The same holds for the jump host. A user's name without the address stays.
+        """
         if self.jump is not None:
             text = self.jump.without_secrets(text, f"{name}'s jump")
         for path in (self.key_file, self.known_hosts_file):

@@ -61,11 +61,11 @@ class Footer(NamedTuple):
 @dataclass(slots=True)
 class Ping:
     """
-    A ping in a file: its header and, once read, its footer.
+    One run of ping in a file: its header and, once read, the counts (`footer`) and `times` of its footer.
 
-    `number` counts pings from 0. `line_number` is the line of the header (for fping, of the first echo). `counted` is
-    the number of echoes read so far (Windows), or 1 after the first echo (fping). `reported` is the number of errors
-    that Windows counts as received.
+    `number` counts these runs from 0. `line_number` is the line of the header (fping: of the first echo), and
+    `first_sequence` the first sequence number in this dialect. `counted` is the number of echoes read so far (Windows),
+    1 after the first echo (fping), otherwise 0; `reported` the number of errors that Windows counts as received.
     """
 
     number: int
