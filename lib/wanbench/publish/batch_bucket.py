@@ -6,8 +6,6 @@ of the batch's folder. pyarrow copies the files: unlike s3fs, it is a dependency
 restrict the version of boto3.
 """
 
-from __future__ import annotations
-
 import fcntl
 import shutil
 import tempfile

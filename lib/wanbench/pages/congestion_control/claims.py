@@ -1,7 +1,5 @@
 """Compare measured shares of a link's rate with those of source 006, a study of connection splitting (its Figure 4)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Read output of the experiment `route`, which is mtr's JSON, into table routes; an empty file has no row."""
 
-from __future__ import annotations
-
 from hashlib import sha256
 from pathlib import Path
 

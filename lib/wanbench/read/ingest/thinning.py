@@ -6,8 +6,6 @@ equal echoes. So every count and every quantile of round-trip times stays exact,
 adding. What is lost is the order of echoes, and the time of each: `sequence` and `received_at_s` are null afterwards.
 """
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -11,8 +11,6 @@ whole load ended, and whether its producers were stopped on purpose. A file with
 identifies the tool, as in this example, and is rejected otherwise.
 """
 
-from __future__ import annotations
-
 from itertools import chain
 
 import pandas as pd
