@@ -42,9 +42,9 @@ full: setup ## measure page 02 with 46 regions and all 2,070 ordered pairs (abou
 	@$(BIN)/wanbench report --preset full 02-intercloud-throughput
 
 .PHONY: test
-test: setup ## run every test: five at a time, as those with a lab mostly wait, then the ones that judge time, alone
+test: setup ## run every test: five at a time, as those with a lab mostly wait, then those that judge time, two at a time
 	@cd lib && $(PYTEST) --numprocesses 5 -m "not timing"
-	@cd lib && $(PYTEST) -m timing $$(grep -l mark.timing tests/*.py)
+	@cd lib && $(PYTEST) --numprocesses 2 -m timing $$(grep -l mark.timing tests/*.py)
 
 .PHONY: quick
 quick: setup ## run the tests that need no lab, no cluster and no browser, and take a moment

@@ -235,10 +235,14 @@ def pytest_collection_modifyitems(items):
 
 
 class ByModule(LoadScopeScheduling):
-    """Tests of one module stay in one process, as they share its fixtures; so do those of one of `GROUPS`."""
+    """
+    Tests of one module stay in one process, as they share its fixtures; so do those of one of `GROUPS`, except when
+    none but tests that judge time run: they mostly wait, so that two modules at a time leave each other the processors.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
-        group = _group(self.config.rootpath / nodeid.partition("::")[0])
+        path = self.config.rootpath / nodeid.partition("::")[0]
+        group = path.name if self.config.option.markexpr == "timing" else _group(path)
         return nodeid if group == "documents" else group
 
 

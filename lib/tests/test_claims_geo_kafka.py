@@ -52,7 +52,7 @@ def test_every_claim_is_tried_or_says_why_not():
         (
             "variable",
             UNKNOWN,
-            "104 USD/h if a message crosses 2 times, as printed, and 139 USD/h if it crosses 2.67 times",
+            "104 USD/h if a message crosses between regions 2 times, as the source states, and 139 USD/h if",
         ),
         ("per-hour", UNKNOWN, "143 USD/h if it crosses 2.67 times"),
         ("slower", UNKNOWN, "only while they catch up"),

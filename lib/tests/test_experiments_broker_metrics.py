@@ -22,6 +22,7 @@ from wanbench import tables
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.measure.experiments import ExperimentError
 from wanbench.measure.experiments.sampling import BrokerMetrics
+from wanbench.measure.kafka.java_commands import PROFILES
 from wanbench.measure.kafka.programs import scrape
 from wanbench.pages.price_performance.trials import counter_rates
 from wanbench.read.ingest import broker_metrics
@@ -349,7 +350,7 @@ def test_real_brokers_count_what_was_produced(shared_cluster, tmp_path):
     tool = "org.apache.kafka.tools.ProducerPerformance"
 
     def produce():
-        source.run(cluster.java(source, tool, *arguments, heap_mb=64), timeout_s=240)
+        source.run(cluster.java(source, tool, *arguments, heap_mb=64, jvm=PROFILES["functional"]), timeout_s=240)
 
     produce()
     # The first scrape takes as long as it needs; the one at the end may be cut short on a busy machine.

@@ -5,6 +5,7 @@ from patience import comes_about
 
 from wanbench.measure.experiments import KafkaFault
 from wanbench.measure.experiments.kafka_fault import Fault
+from wanbench.measure.kafka.java_commands import PROFILES
 from wanbench.read.ingest import kafka_fault
 
 pytestmark = [pytest.mark.lab, pytest.mark.kafka]
@@ -82,7 +83,8 @@ def test_the_end_of_a_log_is_above_the_high_watermark_until_replicas_have_it(lab
     arguments += ["--bootstrap-server", f"{host.address}:9092", "--command-property", "acks=1"]
     if (file := own_cluster.client_file(host)) is not None:
         arguments += ["--command-config", file]
-    produce = own_cluster.java(host, "org.apache.kafka.tools.ProducerPerformance", *arguments, heap_mb=64)
+    producer = "org.apache.kafka.tools.ProducerPerformance"
+    produce = own_cluster.java(host, producer, *arguments, heap_mb=64, jvm=PROFILES["functional"])
     own_cluster.freeze(2)
     try:
         host.run(produce, timeout_s=60)

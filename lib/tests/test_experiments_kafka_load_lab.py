@@ -118,12 +118,12 @@ def test_the_count_is_that_of_kafkas_own_tool(lab, cluster):
         payload=None,
         client_file=cluster.client_file(host),
     )
-    host.run(cluster.java(host, "org.apache.kafka.tools.ProducerPerformance", *words), timeout_s=60)
+    host.run(cluster.java(host, "org.apache.kafka.tools.ProducerPerformance", *words, jvm=PATIENT["jvm"]), timeout_s=60)
     counted, fault = count_batches(cluster, lab.host("us"), ["counted"], "CreateTime")
     assert (fault, counted["cut_bytes"], counted["without_leader"]) == (None, 0, [])
     logs = sorted(Path(cluster.log_folder(1)).glob("counted-*/*.log"))
     files = ",".join(map(str, logs))
-    dump = cluster.java(host, "org.apache.kafka.tools.DumpLogSegments", "--files", files)
+    dump = cluster.java(host, "org.apache.kafka.tools.DumpLogSegments", "--files", files, jvm=PATIENT["jvm"])
     printed = host.run(dump, timeout_s=60).stdout.decode()
     expected = {}
     for part in printed.split("Dumping ")[1:]:

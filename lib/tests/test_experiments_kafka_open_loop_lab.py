@@ -23,7 +23,7 @@ def lab(shared_lab):
 def narrow_lab():
     """A lab of its own, with one broker behind links of 4 Mbit/s, which has a second tier of storage."""
     links = {pair: LinkSettings(5, rate_bps=4e6) for pair in permutations(("us", "eu"), 2)}
-    options = {"profile": "functional", "heap_mb": 256, "start_timeout_s": 300, "tiered": True}
+    options = {"profile": "functional", "heap_mb": 256, "metrics": False, "start_timeout_s": 300, "tiered": True}
     with LocalLab(["us", "eu"], links) as lab, Cluster(lab, ["eu"], **options):
         yield lab
 

@@ -17,7 +17,7 @@ def test_the_lowest_bound_is_named_and_what_was_reached_of_it():
     share = found.of("leaders")
     assert share.lowest is None and "equals the utilisation" in share.sentence
     assert share.link.estimate == pytest.approx(4e7 / 1e8 * (5 / 9) * 1500 / 1448)
-    assert "Processors were 50 % busy" in str(share) and share.link.n == 4
+    assert "busiest machine were 50 % busy" in str(share) and share.link.n == 4
     assert found.trials.fullest_link.notna().all() and len(found.figure().data) == 2
     assert found.table().set_index("setting").limits["nobody"] == "machine"
     assert (

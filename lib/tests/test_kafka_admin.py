@@ -11,6 +11,7 @@ from scripted_lab import Scripted
 
 from wanbench.measure.kafka import base as admin
 from wanbench.measure.kafka.access import Access, ClientFiles, put_private
+from wanbench.measure.kafka.java_commands import PROFILES
 from wanbench.measure.kafka.security import Tls
 from wanbench.measure.labs.programs import host_python
 
@@ -43,7 +44,9 @@ def produce(cluster, host, topic, records=500, client_file=None):
     arguments = ["--topic", topic, "--num-records", str(records), "--record-size", "100", "--throughput", "-1"]
     arguments += ["--bootstrap-server", cluster.bootstrap, "--command-config", client_file or cluster.client_file(host)]
     arguments += ["--command-property", "acks=all", "max.block.ms=30000"]
-    return host.run(cluster.java(host, PRODUCER, *arguments, heap_mb=64), timeout_s=240, ok=None)
+    return host.run(
+        cluster.java(host, PRODUCER, *arguments, heap_mb=64, jvm=PROFILES["functional"]), timeout_s=240, ok=None
+    )
 
 
 @pytest.mark.lab
@@ -169,7 +172,7 @@ def test_records_over_mtls_are_replicated_and_members_of_groups_of_both_protocol
         arguments = ["--topic", "read", "--num-records", "100000", "--timeout", "240000", "--group", protocol]
         arguments += ["--bootstrap-server", cluster.bootstrap, "--command-config"]
         arguments += [put_private(host, f"{protocol}.properties", client)]
-        readers.append(host.start(cluster.java(host, CONSUMER, *arguments, heap_mb=64)))
+        readers.append(host.start(cluster.java(host, CONSUMER, *arguments, heap_mb=64, jvm=PROFILES["functional"])))
     wanted = [["read", 0], ["read", 1], ["read", 2]]
 
     def held(process):

@@ -17,6 +17,7 @@ from wanbench.errors import ClusterError
 from wanbench.measure.experiments.base import ExperimentError
 from wanbench.measure.experiments.sampling import BrokerMetrics
 from wanbench.measure.kafka import Cluster
+from wanbench.measure.kafka.java_commands import PROFILES
 from wanbench.read.ingest import broker_metrics, broker_pauses
 
 pytestmark = [pytest.mark.lab, pytest.mark.kafka]
@@ -76,9 +77,11 @@ def test_records_pass_from_a_java_producer_to_a_java_consumer(lab, cluster):
         "org.apache.kafka.tools.ProducerPerformance",
         *("--topic", "passing", "--num-records", "20000", "--record-size", "100", "--throughput", "-1"),
         *("--command-property", f"bootstrap.servers={cluster.bootstrap}", "acks=all"),
+        jvm=PROFILES["functional"],
     )
     assert b"20000 records sent" in host.run(produce, timeout_s=60).stdout
-    consume = cluster.java(host, "org.apache.kafka.tools.ConsumerPerformance", *servers, "--num-records", "20000")
+    arguments = [*servers, "--num-records", "20000"]
+    consume = cluster.java(host, "org.apache.kafka.tools.ConsumerPerformance", *arguments, jvm=PROFILES["functional"])
     assert b", 20000, " in host.run(consume, timeout_s=60).stdout.splitlines()[-1]
     partitions = lab.host("eu").run(["ls", cluster.log_folder(1)], timeout_s=10).stdout.split()
     assert {b"passing-0", b"passing-1", b"passing-2"} <= set(partitions)
@@ -218,7 +221,7 @@ from wanbench.measure.kafka import Cluster
 from wanbench.measure.labs.local import LocalLab
 with LocalLab(["eu"], {}) as lab:
     print(lab.host("eu").scratch, flush=True)
-    with Cluster(lab, ["eu"], profile="functional"):
+    with Cluster(lab, ["eu"], profile="functional", metrics=False):
         print("serves", flush=True)
 """
 

@@ -21,7 +21,7 @@ from wanbench.measure.labs.local import LocalLab
 from wanbench.measure.links import LinkSettings
 
 LINKS = {("eu", "us"): LinkSettings(1), ("us", "eu"): LinkSettings(1)}
-QUICK = {"profile": "functional", "heap_mb": 256}
+QUICK = {"profile": "functional", "heap_mb": 256, "metrics": False}
 SOON = {"broker.session.timeout.ms": 3000, "broker.heartbeat.interval.ms": 500}
 """A broker that was killed may come back after its session."""
 
@@ -139,7 +139,7 @@ def test_settings_and_security_can_change_while_topics_stay(lab):
 
 @with_kafka
 def test_controllers_may_be_nodes_of_their_own_clients_use_tls_and_all_is_gone_when_the_broker_died(lab):
-    options = {"controllers": ["us"], "security": "mtls", "metrics": False, **QUICK}
+    options = {"controllers": ["us"], "security": "mtls", **QUICK}
     with Cluster(lab, ["eu"], **options) as cluster:
         answer = cluster.ask(lab.host("us"), "cluster")
         assert [each["node_id"] for each in answer["brokers"]] == [1]

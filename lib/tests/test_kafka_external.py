@@ -20,6 +20,7 @@ from wanbench.measure.experiments import HostMetrics, KafkaLoad
 from wanbench.measure.kafka import Cluster
 from wanbench.measure.kafka.base import AnswerError
 from wanbench.measure.kafka.external import ExternalCluster
+from wanbench.measure.kafka.java_commands import PROFILES
 from wanbench.measure.labs import LocalLab, matrix_links
 from wanbench.measure.plan import make_trials
 from wanbench.pages.tail_latency.design.systems import read_systems, systems_by_steps
@@ -133,7 +134,9 @@ def test_nothing_secret_stands_anywhere(running, no_names, environment, tmp_path
         shown = [repr(cluster), str(vars(cluster)), json.dumps(cluster.describe())]
         arguments = ["--topic", "marked", "--num-records", "2000", "--record-size", "100", "--throughput", "-1"]
         arguments += ["--bootstrap-server", bootstrap, "--command-config", cluster.client_file(host), "--print-metrics"]
-        done = host.run(cluster.java(host, PRODUCER, *arguments, jvm=no_names), timeout_s=90)
+        done = host.run(
+            cluster.java(host, PRODUCER, *arguments, jvm=[*no_names, *PROFILES["functional"]]), timeout_s=90
+        )
         assert b"2000 records sent" in done.stdout
         times = {"started_at_utc": done.started_at_utc, "ended_at_utc": done.ended_at_utc}
         write_raw(tmp_path, "kafka_load", "a.txt", done.stdout + done.stderr, command=done.command, **times)

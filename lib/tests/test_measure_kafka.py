@@ -32,7 +32,7 @@ PING = Ping(count=20, interval_s=0.1)
 def a_lab():
     """Not the cluster that tests share: measuring opens its lab and starts its cluster itself."""
     lab = LocalLab(["here", "there"], {("here", "there"): FAST, ("there", "here"): FAST})
-    return KafkaLab(lab, ["there"], settings=SOON, profile="functional", heap_mb=256)
+    return KafkaLab(lab, ["there"], settings=SOON, profile="functional", heap_mb=256, metrics=False)
 
 
 def background(duration_s):

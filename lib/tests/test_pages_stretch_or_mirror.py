@@ -116,14 +116,14 @@ def test_a_gap_is_named_by_where_the_missing_records_stood(gap, logs, reread_s):
 def test_an_episode_on_a_real_pair_accounts_for_every_record(tmp_path):
     """The first cluster is cut off; what it acknowledges alone reaches the second once it is back."""
     links = dict.fromkeys(permutations(["eu", "us"], 2), LinkSettings(10))
-    pair = {"source": ["eu"], "target": ["us"]}
+    soon = {"target.plugin.discovery": "service_load"}  # to look through all jars takes over a second
+    pair = {"source": ["eu"], "target": ["us"], "mirror_settings": soon}
+    options = {"profile": "functional", "heap_mb": 256, "metrics": False, "start_timeout_s": 300}
     episode = MirrorFault(
         "cut", "eu", before_s=1, fault_s=5, failover_s=2, failback_s=1, quiet_s=1, replication=1, partitions=2,
         acks="1", client_settings={"socket.timeout.ms": 3000},
     )  # fmt: skip
-    with KafkaLab(
-        LocalLab(["eu", "us"], links), mirrored=pair, profile="functional", heap_mb=256, start_timeout_s=300
-    ) as lab:
+    with KafkaLab(LocalLab(["eu", "us"], links), mirrored=pair, **options) as lab:
         episode.run(lab.hosts["eu"][0], lab.hosts["us"][0], tmp_path, "cut")
         described = lab.describe()["external"]["mirrored"]
     assert described["source"]["nodes"][0]["rack"] == "eu" and described["target"]["nodes"][0]["rack"] == "us"

@@ -81,27 +81,38 @@ def faults_of_site(context, *paths):
 
 
 def faults_of_page(page, path):
-    """What is wrong with one page, on a wide light screen and a narrow dark one."""
-    faults = []
-    for screen, scheme, rules in ((WIDE, "light", AXE_RULES), (NARROW, "dark", OF_LOOKS)):
-        page.set_viewport_size(screen)
-        page.emulate_media(color_scheme=scheme)
-        _show(page, path)
-        where = f"({screen['width']} px, {scheme})"
-        faults += [f"{fault} {where}" for fault in (*_accessible(page, rules), *_legible(page), *_width(page))]
-        for check in (_document, _figures, _tables, _anchors, _code, _print) if screen == WIDE else ():
-            faults += check(page)
+    """What is wrong with one page: on a wide light screen, on paper, and drawn again on a narrow dark screen."""
+    page.set_viewport_size(WIDE)
+    page.emulate_media(media="screen", color_scheme="light")
+    _show(page, path)
+    page.evaluate(AXE)
+    faults = _looks(page, AXE_RULES, "(1280 px, light)")
+    for check in (_document, _figures, _tables, _anchors, _code, _print):
+        faults += check(page)
+    page.evaluate("delete document.documentElement.dataset.figures")
+    page.set_viewport_size(NARROW)  # still on paper, which shows pictures: Plotly draws nothing for the new width
+    page.emulate_media(media="screen", color_scheme="dark")
+    _wait_for_figures(page)
+    faults += _looks(page, OF_LOOKS, "(390 px, dark)")
+    page.evaluate("document.body.replaceChildren()")  # nothing is left that the next page's colours would draw again
     return faults
+
+
+def _looks(page, rules, where):
+    return [f"{fault} {where}" for fault in (*_accessible(page, rules), *_legible(page), *_width(page))]
 
 
 def _show(page, path):
     page.goto(path.as_uri())
+    _wait_for_figures(page)
+
+
+def _wait_for_figures(page):
     page.wait_for_function("document.documentElement.dataset.figures === 'done'", timeout=120_000)
 
 
 def _accessible(page, rules):
     """What axe-core finds, and more stops of the Tab key than anybody wants."""
-    page.evaluate(AXE)
     found = page.evaluate(RUN_AXE, [APART, rules])
     faults = [f"axe {one['id']}: {one['nodes'][0]['html'][:200]}" for one in found]
     stops = page.evaluate(TAB_STOPS)
@@ -142,22 +153,28 @@ def _document(page):
     return faults
 
 
+FIGURES = """all => all.map(one => {
+    const [picture, drawing] = [one.querySelector(".static"), one.querySelector(".interactive")];
+    const box = one.querySelector("svg.main-svg")?.getBoundingClientRect();
+    const shown = [picture.matches("img"), picture.checkVisibility(), drawing.checkVisibility()];
+    const words = [drawing.getAttribute("aria-label") ?? "", one.querySelector(".source").textContent];
+    return [one.id, one.classList.contains("drawn"), box?.width ?? 0, box?.height ?? 0, ...shown, ...words];
+})"""
+
+
 def _figures(page):
     faults = []
-    for figure in page.locator("figure.plot").all():
-        name = figure.get_attribute("id")
-        if "drawn" not in figure.get_attribute("class").split():
+    for name, drawn, width, height, _, picture, _, alt, source in page.locator("figure.plot").evaluate_all(FIGURES):
+        if not drawn:
             faults.append(f"{name} is not drawn")
             continue
-        box = figure.locator("svg.main-svg").first.bounding_box()
-        if not box or box["width"] < 100 or box["height"] < 100:
-            faults.append(f"{name} has no size: {box}")
-        alt = figure.locator(".interactive").get_attribute("aria-label")
+        if width < 100 or height < 100:
+            faults.append(f"{name} has no size: {width} by {height} px")
         if not 0 < len(alt) <= ALT_CHARACTERS:
             faults.append(f"{name} has an alt text of {len(alt)} characters")
-        if figure.locator("img.static:visible").count():
+        if picture:
             faults.append(f"{name} shows its static file beside the drawing")
-        if "wanbench" not in figure.locator(".source").text_content():  # a closed fold may hide it
+        if "wanbench" not in source:  # a closed fold may hide it
             faults.append(f"{name} does not show where its numbers come from")
     return faults
 
@@ -168,20 +185,21 @@ def _leads_to(page, link, anchor):
     return page.evaluate("location.hash") == anchor
 
 
+COUNTED = "all => all.map(one => one.getAttribute('href')).map(one => [one, document.querySelectorAll(one).length])"
+
+
 def _anchors(page):
-    faults = []
     links = page.locator("nav.contents a")
-    for number, anchor in enumerate(links.evaluate_all("all => all.map(one => one.getAttribute('href'))")):
-        place = page.locator(anchor)
-        if place.count() != 1:
-            faults.append(f"{anchor} of the contents leads nowhere")
-        elif number == links.count() - 1:
-            if not comes_about(partial(_leads_to, page, links.nth(number), anchor), every_s=0.5):
-                faults.append(f"a click on {anchor} in the contents leads elsewhere")
-            try:
-                playwright.expect(place).to_be_in_viewport(timeout=5000)
-            except AssertionError:
-                faults.append(f"{anchor} of the contents is not scrolled to")
+    counted = links.evaluate_all(COUNTED)
+    faults = [f"{anchor} of the contents leads nowhere" for anchor, count in counted if count != 1]
+    if counted and counted[-1][1] == 1:
+        anchor = counted[-1][0]
+        if not comes_about(partial(_leads_to, page, links.last, anchor), every_s=0.5):
+            faults.append(f"a click on {anchor} in the contents leads elsewhere")
+        try:
+            playwright.expect(page.locator(anchor)).to_be_in_viewport(timeout=5000)
+        except AssertionError:
+            faults.append(f"{anchor} of the contents is not scrolled to")
     return faults
 
 
@@ -212,18 +230,15 @@ def _width(page):
 
 
 def _print(page):
-    """On paper, with everything unfolded."""
+    """On paper, with everything unfolded; the page stays on paper, folded as it was."""
     faults = []
-    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    page.evaluate("shut = document.querySelectorAll('details:not([open])'); shut.forEach(one => { one.open = true; })")
     page.emulate_media(media="print")
     if page.locator("nav.contents:visible, #toggle-code:visible").count():
         faults.append("prints what only a screen needs")
-    for figure in page.locator("figure.plot").all():
-        shown = "img.static" if figure.locator("img.static").count() else ".interactive"
-        hidden = ".interactive" if shown == "img.static" else ".static"
-        if not figure.locator(shown).is_visible() or figure.locator(hidden).is_visible():
-            faults.append(f"{figure.get_attribute('id')} does not print")
-    before = page.viewport_size
+    for name, *_, has_picture, picture, drawing, _, _ in page.locator("figure.plot").evaluate_all(FIGURES):
+        if (picture, drawing) != (has_picture, not has_picture):
+            faults.append(f"{name} does not print")
     for paper, parts in ((A4_PX, "main *:not(table.ledger, table.ledger *)"), (ACROSS_PX, "table.ledger *")):
         page.set_viewport_size(paper)
         cut = page.evaluate(
@@ -232,8 +247,7 @@ def _print(page):
             ".map(one => one.tagName)"
         )
         faults += [f"is cut on paper: {', '.join(dict.fromkeys(cut))}"] if cut else []
-    page.emulate_media(media="screen")
-    page.set_viewport_size(before)
+    page.evaluate("shut.forEach(one => { one.open = false; })")
     return faults
 
 

@@ -62,7 +62,7 @@ class Torture(Result):
             f"{n:,} faults of {kinds} kinds at random moments of small studies: {counts[0]} times something "
             f"measured was lost, {counts[1]} times something was left behind, {counts[2]} times a traceback was "
             f"printed, {counts[3]} times the output did not say what happened. The chance of each harm is at most "
-            f"{highest:.1f} % per fault (95 %)."
+            f"{highest:.2f} % per fault (95 %)."
         )
 
     @property

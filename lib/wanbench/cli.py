@@ -32,7 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     3: `compare --strict` left something undecided. 129, 130, 143: ended by SIGHUP (the terminal was closed), by Ctrl-C,
     by SIGTERM.
     """
-    sys.modules.setdefault("rfc3987_syntax", None)  # jsonschema would build its unused grammar for seconds
+    # jsonschema would build its unused grammar for seconds
+    sys.modules.setdefault("rfc3987_syntax", None)  # pyright: ignore[reportArgumentType]  # None forbids the import
     arguments = parser().parse_args(argv)
     terminated = []
 

@@ -117,7 +117,9 @@ def plain(text: object) -> str:
 
 def headline(sentence: str, otherwise: str) -> str:
     """
-    Return the first sentence of a text as a title, without brackets and their content; `otherwise` if it is too long.
+    Return the first sentence of a text as a title, without its full stop and anything in round brackets.
+
+    Return `otherwise` if that is empty or longer than `TITLE_CHARACTERS`.
 
     >>> headline("RTT grows by 14.7 ms per 1,000 km (95 % interval 14.6 to 14.8). It is rough.", "RTT by distance")
     'RTT grows by 14.7 ms per 1,000 km'
@@ -198,6 +200,7 @@ def log_axis(values, unit: str, max_ticks: int = 10) -> dict:
         return {"type": "log"}
     low, high = floor(log10(values.min())), ceil(log10(values.max()))
     close = ((1, 1.5, 2, 3, 4, 5, 7),) if values.max() < 5 * values.min() else ()
+    shown = []
     for steps in (*close, (1, 2, 5), (1,)):
         ticks = [step * 10.0**power for power in range(low - 1, high + 2) for step in steps]
         first = max(tick for tick in ticks if tick <= values.min() * (1 + 1e-9))

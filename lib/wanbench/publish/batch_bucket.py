@@ -6,8 +6,6 @@ of the batch's folder. pyarrow copies the files: unlike s3fs, it is a dependency
 restrict the version of boto3.
 """
 
-from __future__ import annotations
-
 import fcntl
 import shutil
 import tempfile
@@ -68,7 +66,7 @@ class FarJob(BatchJob):
     """A job whose batch is kept in a bucket."""
 
     def is_wanted(self) -> bool:
-        """Return whether the bucket still names the command that started this job."""
+        """Return whether the command that started this job still runs the batch: the bucket has its session id."""
         return bucket_at(self.to).session() == self.session
 
 
@@ -99,7 +97,7 @@ def run_in_bucket(jobs: Sequence[BatchJob], *how) -> list[State]:
         raise ParameterError("--to with a notebook that measures here; allowed: notebooks that analyse.")
     with _temporary() as folder:
         copy = folder / jobs[0].folder.name
-        return run_batch([FarJob(**vars(job) | {"folder": copy}) for job in jobs], *how, kind=FarDriver)
+        return run_batch([FarJob(**{**vars(job), "folder": copy}) for job in jobs], *how, kind=FarDriver)
 
 
 def run_far(job: BatchJob, environment: Mapping[str, str]) -> State:

@@ -1,7 +1,5 @@
 """Fork the kernels of notebooks, and the jobs of a batch, from a process that has already imported what they need."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import random

@@ -1,7 +1,5 @@
 """Print how many tests of a plan are done, and the expected time left."""
 
-from __future__ import annotations
-
 import sys
 import time
 

@@ -13,7 +13,7 @@ Order = dict[str, dict[str, list[int]]]
 
 
 def partitions(view: Sequence[dict]) -> Iterator[tuple[str, dict]]:
-    """Yield (topic, partition) for each partition of a view."""
+    """Yield the topic's name and the row (partition, leader, replicas, isr) of each partition of a view."""
     for topic in view:
         for row in topic["partitions"]:
             yield topic["name"], row

@@ -41,7 +41,7 @@ class Relay:
         self._poll = select.epoll()
 
     def add_region(self, number: int) -> None:
-        """Make the device of region `number` (1 to 254) in the network namespace that this process is in."""
+        """Make the TUN device of region `number` (1 to 254) in the network namespace that this process is in."""
         self._devices[number] = device = open_device()
         self._listings[number] = os.open("/proc/thread-self/net/dev", os.O_RDONLY | os.O_CLOEXEC)
         os.set_blocking(device, False)

@@ -86,7 +86,7 @@ class Claim:
     @property
     def decimals(self) -> int:
         """The number of printed decimal places; negative for "1.3e2"."""
-        return -Decimal(self.value).as_tuple().exponent
+        return -int(Decimal(self.value).as_tuple().exponent)
 
     @property
     def formatted(self) -> str:
@@ -223,10 +223,10 @@ class Audit(Result):
 
     def judge(self, claim: str, holds: bool | None, working: str) -> None:
         """
-        Set the verdict on a claim without a number, as the source's own numbers decide.
+        Set the verdict of the source's own numbers on a claim without a number (`compare` does so for a number).
 
-        holds: Whether the claim holds; None if that is undecided.
-        working: Why the claim holds or not.
+        holds: True sets "reproduced", False "not reproduced", None "undecided".
+        working: The rule and the numbers behind the verdict, as text.
         """
         self._claim(claim)
         verdict = UNDECIDED if holds is None else REPRODUCED if holds else NOT_REPRODUCED

@@ -20,7 +20,7 @@ from math import hypot, inf, isfinite, nan
 import numpy as np
 import pandas as pd
 
-from wanbench.checks import check_choice, check_kind, check_number, refusal
+from wanbench.checks import check_kind, check_number, refusal
 from wanbench.errors import ParameterError
 from wanbench.formatting import number, percent, quantity
 from wanbench.methods.result import Estimate, Interval, Result
@@ -224,12 +224,6 @@ class Deployment:
         """Return the value of each input by name."""
         return {name: one.value for name, one in self.inputs.items()}
 
-    def changed(self, **inputs) -> Deployment:
-        """Return a copy with some inputs replaced, such as `messages_per_s`."""
-        for name in inputs:
-            check_choice("input", name, UNITS)
-        return replace(self, **inputs)
-
     @staticmethod
     def usd(values: dict, part: str, per: str):
         """
@@ -314,7 +308,7 @@ def cluster_cost(deployment: Deployment) -> ClusterCost:
     """
     Compute the cost of a deployment at its message rate.
 
-    For another rate, pass `deployment.changed(messages_per_s=...)`.
+    For another rate, pass `dataclasses.replace(deployment, messages_per_s=...)`.
 
     >>> nine = Deployment(brokers=9, instance_usd_per_hour=0.388472, disks=18, disk_gb=300, disk_usd_per_gb_month=0.04,
     ...                   hours_per_month=720, messages_per_s=1.45e6, message_bytes=1000,

@@ -181,7 +181,7 @@ def rate(transfers: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
 
 
 def wire_bps(row) -> float:
-    """Compute the throughput of a transfer, headers included; NaN if the payload per packet is unknown."""
+    """Compute a transfer's throughput with its TCP or UDP and IP headers; NaN if the payload per packet is unknown."""
     udp = row.protocol == "UDP"
     payload = row.block_bytes if udp else row.mss_bytes
     if pd.isna(payload) or payload <= 0:

@@ -106,7 +106,7 @@ class Sample:
     def both(self) -> np.ndarray:
         return unordered_numbers(self.first, self.second, self.n_regions)
 
-    def counted(self, grouped=None) -> dict[str, int]:
+    def counted(self, grouped=None) -> dict:
         """Return the fields `n`, `n_regions` and, with `grouped` (`places.Units`), `n_places` of an Estimate."""
         return {"n": self.n_pairs, "n_regions": self.n_regions} | ({"n_places": grouped.n} if grouped else {})
 
@@ -198,7 +198,7 @@ def _reasons(rows: pd.DataFrame, column: str) -> pd.Series:
 
 
 def left_out_of_any(*samples: Sample) -> pd.DataFrame:
-    """Return the rows of a table that any of its samples leaves out, one row per ordered pair of regions."""
+    """Join the `left_out` rows of several samples of one table; keep the first row of each ordered pair of regions."""
     rows = pd.concat([sample.left_out for sample in samples], ignore_index=True)
     return rows.drop_duplicates(["from_region", "to_region"], ignore_index=True)
 

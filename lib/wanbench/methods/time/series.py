@@ -1,7 +1,5 @@
 """Measure the dependence in a series by an autoregression, which gives the effective number of independent values."""
 
-from __future__ import annotations
-
 import numpy as np
 import scipy
 

@@ -1,7 +1,8 @@
 """
-Compute the rates of Kafka trials: one row per trial, a measured setting of link, topic and clients.
+Compute the rates of Kafka trials (batches, records, payload and packets per second), one row per trial.
 
-The trial is the unit of replication, because its seconds are not independent.
+A trial measures one setting of link, topic and clients once. It is the unit of replication, because the seconds of a
+trial are not independent.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Score models of TCP throughput on cells that were left out of their fit."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

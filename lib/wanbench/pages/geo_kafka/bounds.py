@@ -171,8 +171,9 @@ class Share(Result):
         allowed = ", ".join(f"{name} {quantity(part[name].mean(), 'bit/s')}" for name in finite)
         return (
             f"{self.link.sentence} {lowest} Limits on payload: "
-            f"{allowed}. Processors were {number(part.busy_percent.mean(), 0)} % busy. The fullest link carried "
-            f"{quantity(part.fullest_link.mean(), 'fraction')} of its rate.{unexplained}"
+            f"{allowed}. The processors of the busiest machine were {number(part.busy_percent.mean(), 0)} % busy (mean "
+            f"over trials). The fullest link carried {quantity(part.fullest_link.mean(), 'fraction')} of its rate."
+            f"{unexplained}"
         )
 
 

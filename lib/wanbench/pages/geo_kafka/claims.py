@@ -72,8 +72,9 @@ def geo_kafka(*, cost: ClusterCost | None = None, **measured: Estimate | Result 
     audit = read_claims(SOURCE)
     own_numbers(audit)
     apply_rules(audit, RULES, SHOWN, measured)
-    for claim in ("per-hour", "per-message") if cost is not None else ():
-        audit.note(claim, f"Re-run, without a verdict, at its own rate: {cost.sentence}")
+    own_rate = "" if cost is None else f"Re-run, without a verdict, at its own rate: {cost.sentence}"
+    for claim in ("per-hour", "per-message") if own_rate else ():
+        audit.note(claim, own_rate)
     return audit
 
 
@@ -285,12 +286,13 @@ def _cost(audit: Audit) -> None:
         audit.judge(
             claim,
             all(agree) or (None if agree[0] else False),
-            f"The source's numbers: {number(sums[0])} USD/h if a message crosses {number(audit.number('crossings'))} "
-            f"times, as printed, and {number(sums[1])} USD/h if it crosses {number(copies.total)} times. Compression, "
+            f"The source's numbers: {number(sums[0])} USD/h if a message crosses between regions "
+            f"{number(audit.number('crossings'))} times, as the source states, and {number(sums[1])} USD/h if it "
+            f"crosses {number(copies.total)} times, the mean if leaders are spread evenly over regions. Compression, "
             "which the source uses but does not count, reduces this cost by a ratio that the source does not state.",
         )
     _per_message(audit)
-    ratio = own.variable_over_fixed.estimate
+    ratio = own.variable_over_fixed.estimate if own.variable_over_fixed else float("inf")
     audit.judge(
         "dwarfed",
         ratio >= DWARFS,

@@ -56,10 +56,10 @@ NO_CONSUMERS = "no consumers"
 
 def with_settings(trials: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """
-    Expand `broker_settings`, a JSON object per trial, to one column per setting.
+    Expand `broker_settings`, a JSON object per trial, to one text column "broker <name>" per setting.
 
-    Returns the trials with these columns, and the names of all columns that are settings. In these columns nulls become
-    None and numbers floats (see `plain`), so that equal settings compare as equal.
+    Returns the trials with these columns, and the names of all columns that are settings. In the other settings nulls
+    become None and numbers floats (see `plain`), so that equal settings compare as equal.
 
     Raises RawDataError: a `broker_settings` is not a JSON object.
     """

@@ -95,8 +95,8 @@ class Scalability(Result):
         written = f"The peak is {top.formatted} ({top.formatted_interval or 'no interval'}) at {at.formatted}{where}"
         if isinf(at.high):
             return (
-                f"{written}, but the trials also allow for no peak; if there is a peak, it is at {number(at.low, 0)} "
-                "or more."
+                f"{written}, but the trials are also compatible with growth without a peak. A peak at fewer than "
+                f"{number(at.low, 0)} {self.producers} is ruled out."
             )
         return f"{written} ({at.formatted_interval or 'no interval'})."
 

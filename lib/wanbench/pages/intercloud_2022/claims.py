@@ -66,7 +66,7 @@ def throughput_across_clouds(
         audit.compare(claim, float(result.rows.r_rows.iloc[0]), result.sentence)
     _coordinates(audit, latency_r)
     _noisy(audit, repeats)
-    cost = f"Holds if the interval of the difference lies above 0. {latency.difference.sentence}"
+    cost = f"Holds if the interval of RTT between clouds minus within one is above 0 ms. {latency.difference.sentence}"
     audit.judge("within-latency", above(latency.difference, 0), cost)
     faster = above(throughput.difference, 1)
     audit.judge(
@@ -107,9 +107,9 @@ def _coordinates(audit: Audit, latency_r: Correlations) -> None:
     )
     if UNFLAGGED in r and UNFLAGGED_CATALOGUE in r:
         working += (
-            f" Without the regions that the plausibility rules flag, r is {number(r[UNFLAGGED], 3)} and "
-            f"{number(r[UNFLAGGED_CATALOGUE], 3)}: the difference comes from these regions, not from using a city's "
-            "coordinates for a data centre."
+            f" Without the regions that the plausibility rules flag, r is {number(r[UNFLAGGED], 3)} with the survey's "
+            f"coordinates and {number(r[UNFLAGGED_CATALOGUE], 3)} with the catalogue's. So the difference over all "
+            "rows comes from these regions, not from using a city's coordinates for a data centre."
         )
     audit.judge("coordinates", abs(own - catalogue) < audit.claims["latency-r"].half_step, working)
 

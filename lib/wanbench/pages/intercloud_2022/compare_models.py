@@ -168,8 +168,8 @@ class ModelComparison(Result):
         best" or "worse".
     pairs: The pairs, with a column "<model>: ratio" per model: measured over predicted throughput (geometric mean of
         the predictions without either region).
-    unexplained: The pairs that every model misses in the same direction, by more than `FACTOR` times and `ROBUST_Z`
-        robust standard deviations.
+    unexplained: The pairs that every model but the constant misses in the same direction, by more than `FACTOR` times
+        and `ROBUST_Z` robust standard deviations.
     """
 
     TITLE = "Models of throughput"
@@ -233,7 +233,8 @@ class ModelComparison(Result):
                     )
             parts.append(f"Worse {'is' if worse.sum() == 1 else 'are'} {_listed(factors)}")
         n = len(self.unexplained)
-        return f"{'. '.join(parts)}. No model explains {n:,} of the {self.counted}."
+        missed = f"{n:,} of the {self.counted} differ by more than {FACTOR:g} times, in one direction, from every model"
+        return f"{'. '.join(parts)}. {missed} but “{CONSTANT}”."
 
     def formatted_table(self) -> pd.DataFrame:
         rows = [

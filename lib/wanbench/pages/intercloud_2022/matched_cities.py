@@ -27,11 +27,12 @@ WITHIN_KM = 50.0  # Regions of two clouds at most this far apart are one city
 @dataclass(frozen=True, repr=False)
 class MatchedCities(Result):
     """
-    Pairs between AWS and Google Cloud compared with pairs within either, over the same pairs of cities.
+    Pairs between AWS and Google Cloud compared with pairs within each of them, over the same pairs of cities.
 
-    difference: For RTT, between clouds minus within one cloud, in ms; for throughput, between clouds over within one.
-    pairs: One row per pair of cities: city_a, city_b, between, within (each the mean of two pairs of regions, geometric
-        for throughput), difference (of logarithms, for throughput).
+    difference: The result. For RTT, the mean between clouds minus the mean within a cloud, in ms; for throughput, the
+        geometric mean between clouds over that within a cloud.
+    pairs: One row per pair of cities: city_a, city_b; between and within, each the mean of two pairs of regions;
+        difference, between minus within. For throughput, means are geometric, and differences of natural logarithms.
     """
 
     TITLE = "Cities with regions of both clouds"
@@ -58,9 +59,10 @@ def matched_cities(pairs: pd.DataFrame, *, column: str = "rtt_ms") -> MatchedCit
     value = {(row.region_a, row.region_b): row.value for row in sample.frame.itertuples()}
     rows = []
     for (i, (a1, g1, _)), (j, (a2, g2, _)) in combinations(enumerate(cities), 2):
-        four = [value.get(tuple(sorted(ends)), nan) for ends in ((a1, g2), (g1, a2), (a1, a2), (g1, g2))]
+        ends = ((a1, g2), (g1, a2), (a1, a2), (g1, g2))
+        four = np.array([value.get((min(pair), max(pair)), nan) for pair in ends])
         if np.isfinite(four).all():
-            four = np.log(four) if as_ratio else np.array(four)
+            four = np.log(four) if as_ratio else four
             rows.append((i, j, four[:2].mean(), four[2:].mean()))
     if not rows:
         raise ParameterError(
@@ -77,7 +79,7 @@ def matched_cities(pairs: pd.DataFrame, *, column: str = "rtt_ms") -> MatchedCit
     if len(used) < FEWEST_FOR_INTERVAL:
         warnings += (f"no interval from {len(used)} cities; it needs {FEWEST_FOR_INTERVAL}",)
     else:
-        half = dyadic.ratio(difference, np.ones(n), *ends, len(used), LEVEL)[1]
+        half = dyadic.ratio(difference, np.ones(n), ends[0], ends[1], len(used), LEVEL)[1]
     back = np.exp if as_ratio else np.asarray  # ratios are analysed as differences of logarithms
     result = Estimate(
         f"between clouds {'over' if as_ratio else 'minus'} within one cloud, same cities",
@@ -90,7 +92,7 @@ def matched_cities(pairs: pd.DataFrame, *, column: str = "rtt_ms") -> MatchedCit
         n_regions=2 * len(used),
         method=METHOD,
         assumption=ASSUMPTION,
-        naive=Interval(PAIRS_INDEPENDENT, back(mean - naive), back(mean + naive)),
+        naive=Interval(PAIRS_INDEPENDENT, float(back(mean - naive)), float(back(mean + naive))),
         warnings=warnings,
     )
     names = np.array([f"{one} / {other}" for one, other, _ in cities])

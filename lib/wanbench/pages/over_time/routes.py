@@ -1,7 +1,5 @@
 """Find when the route between two regions changed, and whether the RTT changed with it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pandas as pd

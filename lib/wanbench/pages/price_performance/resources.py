@@ -37,8 +37,8 @@ class FullResource(RowsResult):
     """
     Which resources each setting saturates.
 
-    `rows` has one row per setting: the number of `trials`, the mean over trials of each column of `FULL` (0 to 1), and
-    the names of the saturated resources in `full`.
+    `rows` has one row per setting: the number of `trials`; the mean utilisation over them in each column of `FULL` (0
+    to 1, NaN if not measured); and `full`, a text that names the resources at or above their limit in `FULL`.
     """
 
     TITLE = "Which resource is full"

@@ -19,8 +19,6 @@ To test this check, some episodes have consumers' output that is damaged on purp
 report the right kind of fault.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pandas as pd

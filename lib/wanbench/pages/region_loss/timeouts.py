@@ -36,8 +36,6 @@ Reads
     successor starts C again. A fetch from the lost leader is given up after T + F + 1 s.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -9,10 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from wanbench.change_detection import Alarm, Detector, DetectorSettings
-from wanbench.checks import check_fields, check_number, refusal
+from wanbench.checks import LATER, check_fields, check_number, refusal
 from wanbench.errors import CommandError, LabError, ParameterError
 from wanbench.measure.experiments import BrokerAction, BrokerActions, KafkaOpenLoop, KafkaTrial
 from wanbench.measure.experiments.base import ExperimentError, bounded, check_declared, cluster_of
@@ -38,8 +38,7 @@ class DetectionSession(ConcurrentSession):
         self.nodes: list[int] = []
         self.detector = Detector(self.settings.detector)
         self._topic = self._unique("detection")
-        self._made, self._probe = False, None
-        self._began_at_s: float | None = None
+        self._made, self._probe, self._began_at_s = False, LATER, LATER
         self._original: leadership.Order = {}
         self._demoted: set[int] = set()
         self._cluster = cluster_of(self.host)
@@ -49,7 +48,7 @@ class DetectionSession(ConcurrentSession):
         self._made = True
         self._stop_file = f"{self.host.scratch}/{self._topic}.stop"
         times = {"interval_us": self.settings.interval_s * 1e6, "limit_us": self.settings.detector.limit_ms * 1e3}
-        options = {name: round(us) for name, us in times.items()} | {"record_bytes": self.settings.record_bytes}
+        options: dict = {name: round(us) for name, us in times.items()} | {"record_bytes": self.settings.record_bytes}
         options |= {"topic": self._topic, "nodes": ",".join(map(str, self.nodes)), "stop_file": self._stop_file}
         command = client_command(self.host, detection_probe, **options)
         self._probe = Program("probe", 0, self.host, self.host.start(command))
@@ -71,7 +70,8 @@ class DetectionSession(ConcurrentSession):
                     self._alarm(alarm)
 
     def _alarm(self, alarm: Alarm) -> None:
-        row = asdict(alarm) | {"named_at_s": time.time(), "baseline": asdict(self.detector.baseline(alarm.broker))}
+        baseline: Any = self.detector.baseline(alarm.broker)
+        row = asdict(alarm) | {"named_at_s": time.time(), "baseline": asdict(baseline)}
         row |= {"demoted_at_s": None, "leaders_moved": None, "error": None}
         self.alarms.append(row)
         few = 2 * alarm.n_alarmed <= len(self.nodes)
@@ -205,7 +205,7 @@ class Detection(Concurrent):
 
 
 TO_RESTORE_S = 1.0
-"""Time from the end of a slowness until leadership is restored: the command that ends the slowness takes less time."""
+"""Planned delay from the end of a slowness to the restoring of leadership; the command that ends it takes less."""
 
 
 def rolls(load: KafkaOpenLoop, kinds: Mapping[str, Mapping], *, calm_s: float, **trial) -> dict[str, KafkaTrial]:
@@ -247,14 +247,14 @@ def slowed(
     **trial,
 ) -> dict[str, KafkaTrial]:
     """
-    Plan trials that slow every broker in turn, two for each kind of slowness, and return them by name.
+    Plan trials in which every broker is slowed in turn, two for each kind of slowness, and return them by name.
 
-    In the trial "<kind>" the detector only watches; in "<kind>, demoted" the broker that it names is demoted until the
-    slowness is over. Both have the kind as their `system`.
+    In the trial "<kind>" the detector only watches. In "<kind>, demoted" the broker that it names is demoted, and gets
+    its leaders back `TO_RESTORE_S` after the slowness ends. Both trials have the kind as `system`.
 
-    `kinds` maps each kind of slowness to the fields of its `BrokerAction`, and optionally to "take_out", a field of the
-    detection with demotion. The first slowness starts at `first_s`; each lasts `slow_s`, and the next one starts
-    `calm_s` later. `trial` has further fields of `KafkaTrial`.
+    `kinds` maps each kind to the fields of its `BrokerAction`, and optionally to "take_out", a field of `Detection`
+    that only the trial with demotion uses. The first slowness starts at `first_s`; each lasts `slow_s` and is followed
+    by `calm_s` without slowness. `trial` has further fields of `KafkaTrial`.
 
     Examples
     --------

@@ -12,8 +12,6 @@ late: No record is missing, but the consumer group's offsets in the second clust
     again what the group had read more than `LATE_S` before.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pandas as pd

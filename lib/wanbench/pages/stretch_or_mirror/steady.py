@@ -1,7 +1,5 @@
 """Compare a stretched cluster with a mirrored pair by latency, and by traffic between regions, while nothing fails."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

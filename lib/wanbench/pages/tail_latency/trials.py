@@ -53,8 +53,8 @@ NEEDED = {
 BEHIND = "the generator fell behind its schedule"
 DRAINING = "the backlog from its start was still draining, so its warm-up was too short"
 """
-The reason why a trial does not count if its median latency halves from each quarter of its seconds to the next. In
-steady state latency only scatters, and it grows if the system falls behind; in neither case does it fall steadily.
+The reason why a trial does not count if its median latency falls in each quarter of its seconds, and to half or less
+in all. In steady state latency only scatters, and it grows if the system falls behind; it falls steadily in neither.
 """
 METHOD = (
     "percentile in the later half of a trial's seconds over that in the earlier half; Student's t on logarithms, "

@@ -136,8 +136,8 @@ async function drawFigures() {
       await draw(figure);
       figure.classList.add("drawn");
       if (!figure.querySelector(".tools")) addTools(figure);
-      DARK.addEventListener("change", () => draw(figure));
     } catch (error) {
+      figure.classList.remove("drawn");
       console.error("figure " + figure.id + " could not be drawn:", error);
     }
     figure.classList.remove("drawing-now");
@@ -281,5 +281,6 @@ document.addEventListener("DOMContentLoaded", () => {
   document.querySelectorAll(".wide, pre, math[display='block'], .drawing").forEach((one) => scrolling.observe(one));
   window.addEventListener("hashchange", openTarget);
   openTarget();
-  drawFigures();
+  let drawn = drawFigures();
+  DARK.addEventListener("change", () => { drawn = drawn.then(drawFigures); });
 });

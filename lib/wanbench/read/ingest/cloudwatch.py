@@ -22,7 +22,11 @@ LATEST_S = 2**33
 
 
 def read(path) -> dict:
-    """Read a file into table metrics; a RawDataError names a member that is missing or has the wrong type."""
+    """
+    Read the saved file of one resource into rows of table "metrics".
+
+    Raise RawDataError if a member is missing or invalid (the error names it), or if CloudWatch refused the data.
+    """
     path = Path(path)
     document = Members(path, None, read_json(path, dict, EXPECTED))
     return {"metrics": fitting(path, "metrics", list(_of_resource(document)))}

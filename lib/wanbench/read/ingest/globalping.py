@@ -17,9 +17,14 @@ WANTED = "ping measurements of Globalping in JSON, as its API gives them"
 
 
 def read(source) -> dict[str, pd.DataFrame | list[dict]]:
-    """Read tables echoes, with regions, and unread; raise RawDataError if no result can be read."""
+    """
+    Return table "echoes", with regions, and in "unread" the error of each result that cannot be read.
+
+    Raise RawDataError if an object is not a ping measurement, or if no result can be read.
+    """
     echoes, unread = [], []
-    for measurement in read_objects(source, WANTED):
+    measurements = read_objects(source, WANTED)
+    for measurement in measurements:
         if measurement.text("type") != "ping" or not isinstance(measurement.values.get("results"), list):
             measurement.refuse(", ".join(map(str, measurement.values)), f"{WANTED}, with type ping and results")
         for result in measurement.list("results"):
@@ -28,7 +33,7 @@ def read(source) -> dict[str, pd.DataFrame | list[dict]]:
             except RawDataError as error:
                 unread.append(error)
     if not echoes:
-        raise unread[0] if unread else RawDataError(measurement.path, None, "no results", WANTED)
+        raise unread[0] if unread else RawDataError(measurements[0].path, None, "no results", WANTED)
     found = {"echoes": pd.concat(echoes, ignore_index=True)}
     return found | ({"unread": [error.row() for error in unread]} if unread else {})
 

@@ -33,10 +33,10 @@ REVERSE = "_bidir_reverse"
 
 def read(source) -> dict[str, list[dict]]:
     """
-    Read iperf3's output, a path or bytes, into rows of tables transfers and intervals without context (run, test,
-    regions, file).
+    Read iperf3's output, a path or bytes; return rows of the tables "transfers" and "intervals".
 
-    A RawDataError names what is missing, truncated, of the wrong type or impossible.
+    The rows lack the columns run, test, regions and file. A RawDataError names what is missing, truncated, of the wrong
+    type or impossible.
 
     >>> refused = b'{"start": {"version": "iperf 3.12"}, "end": {}, "error": "Connection refused"}'
     >>> [transfer] = read(refused)["transfers"]

@@ -17,7 +17,11 @@ WANTED = "ping results of RIPE Atlas in JSON, as its API gives them"
 
 
 def read(source) -> dict[str, pd.DataFrame | list[dict]]:
-    """Read tables echoes, with regions, and unread; raise RawDataError if no result can be read."""
+    """
+    Return table "echoes", with regions, and in "unread" the error of each result that cannot be read.
+
+    Raise RawDataError if an object is not a ping result, or if no result can be read.
+    """
     rows, ends, unread = [], [], []
     results = read_objects(source, WANTED)
     for number, result in enumerate(results):

@@ -6,8 +6,6 @@ equal echoes. So every count and every quantile of round-trip times stays exact,
 adding. What is lost is the order of echoes, and the time of each: `sequence` and `received_at_s` are null afterwards.
 """
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -29,12 +27,13 @@ ORDER = ("sequence", "received_at_s")
 
 def thin(folder, *, dry: bool = False) -> tuple[int, int, int]:
     """
-    Replace each output of experiment ping in a finished run by its counts, if these are smaller; return the number of
-    replaced files, their bytes, and the bytes of the counts.
+    Replace each text output of experiment ping in a finished run by its counts (see the module), if these are smaller.
 
-    Before the outputs are deleted, `thinned.json` in the run folder records their hashes and the time, so that an
-    interrupted thinning can be repeated. With `dry`, nothing is changed. Raise ParameterError if the run is unfinished,
-    and RawDataError if a file differs from its SHA-256. A file that cannot be read as ping's output stays.
+    Return the number of files replaced, their bytes before, and the bytes of their counts. With `dry`, return the same
+    and change nothing. A file that cannot be read as ping's output stays. Before outputs are deleted, `thinned.json` in
+    the run folder records their hashes and the time, so that an interrupted call can be repeated.
+
+    Raise ParameterError if the run is unfinished, and RawDataError if a file differs from its SHA-256.
     """
     run, at_utc = Run.open(folder), now_utc()
     if not run.finished:

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from wanbench.errors import LabError
 from wanbench.measure.labs.processes import OUTPUT_BYTES
@@ -53,7 +54,11 @@ class Login:
         return [*self._ssh(alive_s), "-l", self.user, self.address, "--", shlex.join(remote)]
 
     def without_secrets(self, text: str, name: str) -> str:
-        """Remove login addresses, users and key paths from a message of ssh, so that a journal may contain it."""
+        """
+        Return a message of ssh for the journal: `name` replaces "user@address" and the address; key paths are left out.
+
+        The same holds for the jump host. A user's name without the address stays.
+        """
         if self.jump is not None:
             text = self.jump.without_secrets(text, f"{name}'s jump")
         for path in (self.key_file, self.known_hosts_file):
@@ -114,7 +119,7 @@ class Connection:
     started.
     """
 
-    def __init__(self, name: str, login: Login, patience_s: float, python: str, sudo: bool, folder: str | None):
+    def __init__(self, name: str, login, patience_s: float, python: str, sudo: bool, folder: str | None):
         self.name, self.patience_s, self._login = name, patience_s, login
         self._said = tempfile.TemporaryFile()  # noqa: SIM115
         self._ids, self._waiting, self._ended = count(1), {}, {}
@@ -126,7 +131,7 @@ class Connection:
         words = login.command([*remote, python, "-c", _BOOTSTRAP.format(size=len(program))], patience_s)
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._said}
         try:
-            self._ssh = subprocess.Popen(words, **pipes, start_new_session=True, bufsize=0)
+            self._ssh: Any = subprocess.Popen(words, **pipes, start_new_session=True, bufsize=0)
         except OSError as error:
             self._said.close()
             raise LabError(

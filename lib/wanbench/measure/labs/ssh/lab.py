@@ -197,7 +197,7 @@ class SshLab(Lab):
 
 
 def clock_of(host: SshHost) -> Offset:
-    """Measure the offset of the host's clock, relative to this machine's, by time stamps sent over the connection."""
+    """Measure the host's clock minus this machine's, in ms with its error bound, by time stamps over the connection."""
     stamps = []
     for _ in range(CLOCK_EXCHANGES):
         sent_ns = time.time_ns()
