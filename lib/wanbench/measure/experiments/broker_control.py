@@ -220,20 +220,16 @@ class BrokerControl:
         order = leadership.spread(own, nodes)
         leadership.merge(self._originals, leadership.save_order(self.cluster.original_order, view, order))
         row["how"]["unmovable"] = sum(len(topic["partitions"]) for topic in own) - sum(map(len, order.values()))
-        rows = [
-            {"topic": topic, "partition": int(n), "replicas": replicas}
-            for topic, partitions in order.items()
-            for n, replicas in partitions.items()
-        ]
+        each = ((topic, n, replicas) for topic, own in order.items() for n, replicas in own.items())
+        rows = [{"topic": topic, "partition": int(n), "replicas": replicas} for topic, n, replicas in each]
         plan = f"{self.host.scratch}/reassignment-{uuid.uuid4().hex[:8]}.json"
         with TemporaryDirectory() as folder:
-            path = Path(folder, "plan.json")
-            path.write_text(json.dumps({"version": 1, "partitions": rows}))
+            (path := Path(folder, "plan.json")).write_text(json.dumps({"version": 1, "partitions": rows}))
             self.host.put(path, plan)
-        throttle = action.throttle_bytes_per_s
         done, began_s = False, time.monotonic()
         try:
-            self._tool(plan, "--execute", *(["--throttle", str(round(throttle))] if throttle else []))
+            limit = action.throttle_bytes_per_s
+            self._tool(plan, "--execute", *(["--throttle", f"{limit:.0f}"] if limit else []))
             row["in_force_at_s"] = time.time()
             while (now := self.cluster.ask(self.host, "topics")) and leadership.current_order(now, order) != order:
                 if time.monotonic() - began_s > self.patience_s:

@@ -166,8 +166,7 @@ class LinkSettings:
         burst = self.burst_rate_bps, self.burst_bytes
         served = self.schedule or self.queue_packets or self.codel_target_ms
         if any(burst) and (None in burst or served or burst[0] < (self.rate_bps or math.inf)):
-            allowed = "both, a rate_bps of at most burst_rate_bps, and no schedule, queue_packets or codel_target_ms"
-            raise refusal("burst_rate_bps and burst_bytes", burst, allowed)
+            raise refusal("burst_rate_bps and burst_bytes", burst, "both, at least rate_bps, on a drop-tail queue")
         loss = max((self.loss, *_given("loss", self.schedule)))
         if self.mean_loss_burst and loss > self.mean_loss_burst / (self.mean_loss_burst + 1):
             raise ParameterError(
@@ -231,9 +230,8 @@ def queue_in_bytes(settings: LinkSettings, back_delay_ms: float | None = None) -
     >>> queue_in_bytes(LinkSettings(delay_ms=50, rate_bps=80e6)), queue_in_bytes(LinkSettings(delay_ms=1, rate_bps=1e6))
     (1000000, 65536)
     """
-    given = settings.rate_bps, settings.burst_rate_bps, *_given("rate_bps", settings.schedule)
-    rates = [rate for rate in given if rate]
-    if not rates:
+    rates = [settings.rate_bps or 0, settings.burst_rate_bps or 0, *_given("rate_bps", settings.schedule)]
+    if not any(rates):
         return None
     if settings.queue_bytes is not None:
         return int(settings.queue_bytes)

@@ -40,17 +40,15 @@ class Bottleneck:
         self._change_rate((self._burst or self._baseline) or None, now)
 
     def _change_rate(self, bytes_per_s: float | None, now: float) -> None:
-        backlog_bytes, self.bytes_per_s = self.backlog_bytes(now), bytes_per_s
-        self.free_at = now + backlog_bytes / bytes_per_s if bytes_per_s else now
+        self.free_at = now + self.backlog_bytes(now) / bytes_per_s if bytes_per_s else now
+        self.bytes_per_s = bytes_per_s
 
     def pay(self, size: int, now: float) -> None:
         """Subtract accepted bytes from the credit, which grows at the baseline, and set the rate that it allows."""
         if self._burst:
-            earned = (now - self._paid_at) * self._baseline
-            self._credit, self._paid_at = min(self._most_credit, self._credit + earned) - size, now
-            rate = self._burst if self._credit > 0 else self._baseline
-            if rate != self.bytes_per_s:
-                self._change_rate(rate, now)
+            self._credit = min(self._most_credit, self._credit + (now - self._paid_at) * self._baseline) - size
+            self._paid_at = now
+            self._change_rate(self._burst if self._credit > 0 else self._baseline, now)
 
     def backlog_bytes(self, now: float) -> float:
         """Return the number of queued bytes, including the packet in transmission."""

@@ -309,9 +309,8 @@ def reassigned(load: KafkaOpenLoop, *, brokers: int, first_s: float, each_s: flo
     >>> print(made.alongside[0])
     reassign broker 3 at 500000 bytes/s at 9 s, reassign at 500000 bytes/s at 29 s
     """
-    throttle = {"throttle_bytes_per_s": throttle_bytes_per_s}
-    actions = [BrokerAction("reassign", brokers, first_s, **throttle)]
-    actions.append(BrokerAction("reassign", at_s=first_s + each_s, **throttle))
+    turns = (brokers, first_s), (None, first_s + each_s)
+    actions = [BrokerAction("reassign", *turn, throttle_bytes_per_s=throttle_bytes_per_s) for turn in turns]
     replication = check_number("replicas, one fewer than brokers", min(load.replication, brokers - 1), 1)
     load = replace(load, replication=replication, duration_s=first_s + 3 * each_s - load.warmup_s)
     return KafkaTrial(load, **_alongside(trial, BrokerActions(tuple(actions))))

@@ -139,8 +139,7 @@ class DisturbedTrial:
     def busiest_holds(self, at_s: float) -> float:
         """Return the largest share of the in-sync replicas that one broker holds, in the last sample before `at_s`."""
         seen = self.samples[(self.samples.at_s <= at_s) & self.samples.leader.notna()]
-        held = seen[seen.at_s == seen.at_s.max()].isr.str.split(",").explode().value_counts(normalize=True)
-        return float(held.max())
+        return float(seen[seen.at_s == seen.at_s.max()].isr.str.split(",").explode().value_counts(normalize=True).max())
 
 
 @dataclass(frozen=True, repr=False)
