@@ -5,6 +5,7 @@ The error says the name, what was given and what is allowed. A check of a single
 """
 
 import ast
+import re
 import sys
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from math import inf
@@ -144,9 +145,13 @@ def check_table(name: str, tables: Mapping) -> Any:
     return tables[name]
 
 
+# The user in an address, and what follows a word such as password in a mapping or in a setting.
+SECRETS = re.compile(r"(?i)((?<=://)(?=[^/\s@]+@)|(?:passw|secret|token|jaas)[\w.]*(?:': |=))[^@,}\]]+")
+
+
 def refusal(name: str, value, allowed: str) -> ParameterError:
-    """Return the ParameterError for an invalid value; its message shows at most 200 characters of the value."""
-    given = repr(value.item() if getattr(value, "ndim", None) == 0 else value)  # numpy's numbers: plain
+    """Return the ParameterError for an invalid value; its message shows at most 200 characters of it, no passwords."""
+    given = SECRETS.sub(r"\1…", repr(value.item() if getattr(value, "ndim", None) == 0 else value))  # numpy's: plain
     return ParameterError(f"{name} is {given if len(given) <= 200 else given[:197] + '...'}; allowed: {allowed}.")
 
 

@@ -16,7 +16,7 @@ from itertools import product
 from pathlib import Path
 
 from . import __version__
-from .checks import refusal
+from .checks import SECRETS, refusal
 from .errors import ParameterError, WanbenchError
 from .folders import data_folder, root, scratch_folder
 
@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return arguments.command(arguments)
     except (WanbenchError, OSError) as error:
-        print(f"wanbench: {error}", file=sys.stderr)
+        print("wanbench:", SECRETS.sub(r"\1…", str(error)), file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         with suppress(OSError):  # the terminal may be gone

@@ -372,6 +372,8 @@ def _local(processes: int) -> Iterator[Callable]:
 
 @contextmanager
 def _cluster(address: str) -> Iterator[Callable]:
+    if not re.fullmatch(r"((inproc|tcp|tls|ucx|wss?)://)?[\w.\-/\[\]]+(:[\w:.\]]*)?", address):
+        raise refusal("--cluster", address, "an address such as tcp://10.0.0.1:8786, without user and password")
     try:
         from distributed import Client
     except ImportError:

@@ -30,10 +30,12 @@ class Bucket:
     """
     Copy files to and from a batch's folder in a bucket.
 
-    The address has the form "s3://bucket/prefix/name"; raise ParameterError for any other.
+    The address has the form "s3://bucket/prefix/name"; raise ParameterError for any other, also with a key inside.
     """
 
     def __init__(self, address: str):
+        if "@" in address:  # pages and logs would show the key
+            raise refusal("--to", address, "an address without a key, which AWS_SECRET_ACCESS_KEY holds")
         try:
             self.files, self.path = fs.FileSystem.from_uri(address)
         except ArrowInvalid as error:
