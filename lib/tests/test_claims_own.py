@@ -88,6 +88,7 @@ def test_what_is_not_tested_says_why(tmp_path):
         ({"value": "6 ms", "formula": "__import__('os').name"}, "more than arithmetic"),
         ({"value": "6 ms", "formula": "rtt.units"}, "more than arithmetic"),
         ({"value": "6 ms", "formula": "9 ** 9 ** 9"}, "more than arithmetic"),
+        ({"value": "6 ms", "formula": "rtt ** 'a'"}, "more than arithmetic"),
         ({"value": "6 ms", "formula": "rtt / 0"}, "zero"),
         ({"value": "6 ms"}, "either 'value' and 'formula', or 'why'"),
         ({"formula": "rtt"}, "either 'value' and 'formula', or 'why'"),

@@ -1,7 +1,7 @@
 """
 Damaged and invented tables: each ends in valid tables or in a RawDataError, and no row is lost.
 
-`make fuzz` tries a thousand for each importer.
+`make fuzz-more` tries a thousand for each importer.
 """
 
 import tempfile

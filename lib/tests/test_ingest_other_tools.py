@@ -4,6 +4,7 @@ import pytest
 
 from wanbench.errors import RawDataError
 from wanbench.read import importers, ingest
+from wanbench.read.ingest import route
 
 OUTPUTS = {
     "iperf 2:": "----\nClient connecting to 10.9.0.2, UDP port 5001\n[  3] local 10.9.0.1 port 40000 connected with\n",
@@ -103,3 +104,10 @@ def test_the_csv_of_iperf_2_is_read_as_advised(tmp_path):
     }
     [transfer] = importers.read_table(path, mapping)["transfers"].to_dict("records")
     assert (transfer["throughput_bps"], transfer["bytes"]) == (20132659, 12582912)
+
+
+def test_a_route_with_a_hop_that_has_no_host_is_refused(tmp_path):
+    path = tmp_path / "route.json"
+    path.write_text('{"report": {"mtr": {}, "hubs": [{"host": "192.0.2.1"}, {"count": 2}]}}')
+    with pytest.raises(RawDataError, match="each with a host"):
+        route.read(path)

@@ -49,9 +49,10 @@ def credentials(monkeypatch):
 
 def test_no_capacity_is_tried_in_another_zone_and_then_told():
     none = ("InsufficientInstanceCapacity", "no m5.large here, 123456789012")
-    given = "ImageId InstanceType MinCount MaxCount KeyName UserData MetadataOptions NetworkInterfaces"
+    given = "ImageId InstanceType MinCount MaxCount KeyName UserData NetworkInterfaces"
     asked = dict.fromkeys([*given.split(), "BlockDeviceMappings", "TagSpecifications"], ANY)
     asked["InstanceInitiatedShutdownBehavior"] = "terminate"
+    asked["MetadataOptions"] = {"HttpTokens": "required", "HttpPutResponseHopLimit": 1}  # IMDSv2 only
     by_zone = [asked | {"ClientToken": f"{TAGS.run}-eu-west-1{zone}"} for zone in "ab"]
     aws = Stubbed(ec2=[("run_instances", none, by_zone[0]), ("run_instances", {"Instances": []}, by_zone[1])])
     assert launch.launch(aws, SITE, TAGS, "sg-1", "#cloud-config\n") == "eu-west-1b"

@@ -255,3 +255,12 @@ def test_a_lab_can_be_opened_again(host):
         with lab:
             assert lab.host("a").run(["ping", "-c", "1", lab.host("b").address], timeout_s=60).returncode == 0
     assert lab.describe()["lateness"] == {}
+
+
+def test_a_command_whose_output_is_not_known_says_why_it_is_not():
+    class Lost(processes.PolledProcess):
+        def wait(self, timeout_s):
+            raise CommandError("the connection is gone")
+
+    with pytest.raises(CommandError, match="the connection is gone"):
+        Lost(["true"]).so_far()

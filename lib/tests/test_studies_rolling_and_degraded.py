@@ -146,6 +146,12 @@ def test_a_restart_is_held_against_its_own_trial_and_a_spike_of_a_second_is_seen
     assert row.back_s == 0.5 and "In 1 of 1 restart some second had a p99 above the undisturbed limit" in str(found)
 
 
+def test_a_restart_that_is_over_within_the_warm_up_has_no_latency_and_does_not_count():
+    early = [("restart", 1, -9.0, -8.0, -7.0), ("restart", 2, 10.0, 12.0, 13.0)]
+    run = tables(QUIET, trial("2", "restart", 40, actions=early, leads=[(0, *WHOLE)]))
+    assert study.restarts(study.trials(run)).rows.node_id.tolist() == [2]
+
+
 def test_a_demotion_shortly_before_the_end_of_a_slowness_is_no_test_of_demotion(made):
     late = trial(
         "4", "slow, demoted", 30, [(10, 18, 400.0)], [("slow", 1, 10.0, 18.0, 18.5)], leads=[(0, *WHOLE)], demotes=True,

@@ -5,17 +5,22 @@ The error says the name, what was given and what is allowed. A check of a single
 """
 
 import ast
+import re
 import sys
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from math import inf
 from numbers import Integral, Real
+from typing import Any, TypeVar, cast
 
-from .errors import ParameterError
+from .errors import LATER, ParameterError  # noqa: F401
 
+T = TypeVar("T")  # the type of the value, which a check returns
 FEWEST_RESAMPLES = 40  # with fewer, the ends of a 95 % interval are the smallest and the largest resample
 
 
-def check_number(name: str, value, low: float = -inf, high: float = inf, *, whole=False, optional=False, above=False):
+def check_number(
+    name: str, value: T, low: float = -inf, high: float = inf, *, whole=False, optional=False, above=False
+) -> T:
     """
     Check that a value is a number from `low` to `high`, not a bool and not NaN; return a plain int or float.
 
@@ -31,17 +36,17 @@ def check_number(name: str, value, low: float = -inf, high: float = inf, *, whol
     """
     if value is None and optional:
         return value
-    kind = Integral if whole else Real
-    fits = isinstance(value, kind) and not isinstance(value, bool) and low <= value <= high
+    kind, plain = Integral if whole else Real, cast("Any", value)
+    fits = isinstance(value, kind) and not isinstance(value, bool) and low <= plain <= high
     if not fits or (above and value == low):
         wanted = "a whole number" if whole else "a number"
         raise refusal(name, value, f"{wanted}{_range(low, high, above)}{' or None' if optional else ''}")
     if isinstance(value, Integral):
-        return int(value)
-    return value if isinstance(value, float) else float(value)
+        return cast("T", int(value))
+    return value if isinstance(value, float) else cast("T", float(plain))
 
 
-def check_choice(name: str, value, allowed: Iterable, *, optional: bool = False):
+def check_choice(name: str, value: T, allowed: Iterable, *, optional: bool = False) -> T:
     """
     Check that a value is one of `allowed`, or None if that is `optional`.
 
@@ -63,7 +68,7 @@ def check_name(name: str, value) -> str:
     return value
 
 
-def check_flag(name: str, value, *, optional: bool = False):
+def check_flag(name: str, value: T, *, optional: bool = False) -> T:
     """
     Check that a value is True or False (an equal value such as 1 is not allowed), or None if that is `optional`.
 
@@ -106,14 +111,14 @@ def check_resamples(resamples: int, seed: int) -> None:
     check_number("seed", seed, 0, whole=True)
 
 
-def check_kind(name: str, value, kind: type):
+def check_kind(name: str, value, kind: type[T]) -> T:
     """Check that a value is an instance of `kind`."""
     if not isinstance(value, kind):
         raise refusal(name, type(value).__name__, kind.__name__)
     return value
 
 
-def check_columns(table: str, frame, names: Collection[str]):
+def check_columns(table: str, frame: Any, names: Collection[str]) -> Any:
     """
     Check that a table is a DataFrame with these columns.
 
@@ -133,16 +138,20 @@ def check_columns(table: str, frame, names: Collection[str]):
     return frame
 
 
-def check_table(name: str, tables: Mapping):
+def check_table(name: str, tables: Mapping) -> Any:
     """Return the table `name` from a mapping of tables by name."""
     if name not in check_kind("tables", tables, Mapping):
         raise ParameterError(f"table {name} is missing; there are {', '.join(map(str, tables)) or 'none'}.")
     return tables[name]
 
 
+# The user in an address, and what follows a word such as password in a mapping or in a setting.
+SECRETS = re.compile(r"(?i)((?<=://)(?=[^/\s@]+@)|(?:passw|secret|token|jaas)[\w.]*(?:': |=))[^@,}\]]+")
+
+
 def refusal(name: str, value, allowed: str) -> ParameterError:
-    """Return the ParameterError for an invalid value; its message shows at most 200 characters of the value."""
-    given = repr(value.item() if getattr(value, "ndim", None) == 0 else value)  # numpy's numbers: plain
+    """Return the ParameterError for an invalid value; its message shows at most 200 characters of it, no passwords."""
+    given = SECRETS.sub(r"\1…", repr(value.item() if getattr(value, "ndim", None) == 0 else value))  # numpy's: plain
     return ParameterError(f"{name} is {given if len(given) <= 200 else given[:197] + '...'}; allowed: {allowed}.")
 
 

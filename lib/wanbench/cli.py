@@ -16,7 +16,7 @@ from itertools import product
 from pathlib import Path
 
 from . import __version__
-from .checks import refusal
+from .checks import SECRETS, refusal
 from .errors import ParameterError, WanbenchError
 from .folders import data_folder, root, scratch_folder
 
@@ -32,7 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     3: `compare --strict` left something undecided. 129, 130, 143: ended by SIGHUP (the terminal was closed), by Ctrl-C,
     by SIGTERM.
     """
-    sys.modules.setdefault("rfc3987_syntax", None)  # jsonschema would build its unused grammar for seconds
+    # jsonschema would build its unused grammar for seconds
+    sys.modules.setdefault("rfc3987_syntax", None)  # pyright: ignore[reportArgumentType]  # None forbids the import
     arguments = parser().parse_args(argv)
     terminated = []
 
@@ -46,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return arguments.command(arguments)
     except (WanbenchError, OSError) as error:
-        print(f"wanbench: {error}", file=sys.stderr)
+        print("wanbench:", SECRETS.sub(r"\1…", str(error)), file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         with suppress(OSError):  # the terminal may be gone

@@ -43,7 +43,7 @@ class Check:
 
 def programs() -> list[dict[str, str]]:
     """Return the rows of `programs.csv`: the system programs that wanbench calls."""
-    text = files(__package__).joinpath("programs.csv").read_text(encoding="utf-8")
+    text = files("wanbench").joinpath("programs.csv").read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))
 
 

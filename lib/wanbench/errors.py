@@ -1,5 +1,9 @@
 """The errors that wanbench raises on purpose."""
 
+from typing import Any
+
+LATER: Any = None  # value of an attribute that has no value yet, but always has one when it is used
+
 
 class WanbenchError(Exception):
     """Base class of all errors raised on purpose."""
@@ -52,7 +56,7 @@ class CommandError(LabError):
     output so far and the status -9. `completed` is None if the output is not known.
     """
 
-    completed = None
+    completed: Any = None
 
 
 class ClusterError(LabError):
@@ -66,7 +70,7 @@ class ClusterError(LabError):
         super().__init__(reason)
         self.log = log
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple:
         return ClusterError, (str(self), self.log)
 
 

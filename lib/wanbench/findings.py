@@ -204,13 +204,13 @@ class Page:
         On a page with several subjects, `about` names the subject: it is put before each sentence, and each caution is
         shown once per subject. Raise ParameterError if the page already has a finding with the same name.
         """
-        findings = [finding for finding in findings if finding is not None]
+        given = [finding for finding in findings if finding is not None]
         if about:
-            findings = [replace(finding, sentence=f"{about}: {finding.sentence}") for finding in findings]
-        if findings and not self.findings:
+            given = [replace(finding, sentence=f"{about}: {finding.sentence}") for finding in given]
+        if given and not self.findings:
             for path in self.folder.glob("*.json"):
                 path.unlink()
-        for finding in findings:
+        for finding in given:
             if any(earlier.name == finding.name for earlier in self.findings):
                 raise refusal("name of a finding", finding.name, f"a name not yet on page {self.name}")
             placed = replace(finding, place=len(self.findings) + 1)

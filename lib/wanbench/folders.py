@@ -35,9 +35,8 @@ def data_folder(top: Path | None = None) -> Path:
     """
     given = os.environ.get(DATA_VARIABLE) or "data"
     if "://" in given:
-        raise ParameterError(
-            f"{DATA_VARIABLE} is {given}; allowed: a folder (`wanbench bucket` copies to and from S3)."
-        )
+        message = f"{DATA_VARIABLE} is {given}; allowed: a folder (`wanbench bucket` copies to and from S3)."
+        raise ParameterError(message)
     return (top or root()) / given
 
 
@@ -81,8 +80,9 @@ def kafka_jars(version: str | None = None) -> Path:
     Neither folder need exist.
     """
     own = root() / (os.environ.get(KAFKA_VARIABLE) or Path(".kafka", "jars"))
-    of_version = version is None or (own / f"kafka_2.13-{version}.jar").is_file()
-    return own if of_version else root() / ".kafka" / version / "jars"
+    if version is None or (own / f"kafka_2.13-{version}.jar").is_file():
+        return own
+    return root() / ".kafka" / version / "jars"
 
 
 def shared_folder() -> Path:

@@ -200,6 +200,7 @@ def log_axis(values, unit: str, max_ticks: int = 10) -> dict:
         return {"type": "log"}
     low, high = floor(log10(values.min())), ceil(log10(values.max()))
     close = ((1, 1.5, 2, 3, 4, 5, 7),) if values.max() < 5 * values.min() else ()
+    shown = []
     for steps in (*close, (1, 2, 5), (1,)):
         ticks = [step * 10.0**power for power in range(low - 1, high + 2) for step in steps]
         first = max(tick for tick in ticks if tick <= values.min() * (1 + 1e-9))

@@ -28,7 +28,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from wanbench.checks import check_number, refusal
+from wanbench.checks import LATER, check_number, refusal
 from wanbench.errors import ParameterError, WanbenchError
 from wanbench.files import replace_file
 from wanbench.folders import scratch_folder
@@ -298,7 +298,7 @@ class Driver:
         environment = {name: value for name, value in os.environ.items() if name.startswith("WANBENCH_")}
         try:
             with ExitStack() as stack:
-                submit = stack.enter_context(pools) if waiting else None
+                submit = stack.enter_context(pools) if waiting else LATER
                 stack.callback(self._end)  # first: jobs that still run then stop
                 for measures in (False, True):  # one after the other: an analysis beside a measurement distorts it
                     self._watch(
@@ -372,6 +372,8 @@ def _local(processes: int) -> Iterator[Callable]:
 
 @contextmanager
 def _cluster(address: str) -> Iterator[Callable]:
+    if not re.fullmatch(r"((inproc|tcp|tls|ucx|wss?)://)?[\w.\-/\[\]]+(:[\w:.\]]*)?", address):
+        raise refusal("--cluster", address, "an address such as tcp://10.0.0.1:8786, without user and password")
     try:
         from distributed import Client
     except ImportError:

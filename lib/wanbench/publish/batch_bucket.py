@@ -30,10 +30,12 @@ class Bucket:
     """
     Copy files to and from a batch's folder in a bucket.
 
-    The address has the form "s3://bucket/prefix/name"; raise ParameterError for any other.
+    The address has the form "s3://bucket/prefix/name"; raise ParameterError for any other, also with a key inside.
     """
 
     def __init__(self, address: str):
+        if "@" in address:  # pages and logs would show the key
+            raise refusal("--to", address, "an address without a key, which AWS_SECRET_ACCESS_KEY holds")
         try:
             self.files, self.path = fs.FileSystem.from_uri(address)
         except ArrowInvalid as error:
@@ -95,7 +97,7 @@ def run_in_bucket(jobs: Sequence[BatchJob], *how) -> list[State]:
         raise ParameterError("--to with a notebook that measures here; allowed: notebooks that analyse.")
     with _temporary() as folder:
         copy = folder / jobs[0].folder.name
-        return run_batch([FarJob(**vars(job) | {"folder": copy}) for job in jobs], *how, kind=FarDriver)
+        return run_batch([FarJob(**{**vars(job), "folder": copy}) for job in jobs], *how, kind=FarDriver)
 
 
 def run_far(job: BatchJob, environment: Mapping[str, str]) -> State:

@@ -21,8 +21,8 @@ def read_batch(path: Path) -> list[tuple[str, dict, dict]]:
     """
     entries, read = read_yaml(path, "batch"), []
     for number, entry in enumerate(entries if isinstance(entries, list) and entries else [entries], 1):
-        place, fits = f"{path}: entry {number}", isinstance(entry, dict) and entry.keys() <= {*ENTRY}
-        notebook, parameters, sweep = (entry.get(key, {}) for key in ENTRY) if fits else ({}, {}, {})
+        place, given = f"{path}: entry {number}", entry if isinstance(entry, dict) and entry.keys() <= {*ENTRY} else {}
+        notebook, parameters, sweep = (given.get(key, {}) for key in ENTRY)
         if not isinstance(notebook, str | int) or not (isinstance(parameters, dict) and isinstance(sweep, dict)):
             raise refusal(place, entry, "notebook: a name; parameters, sweep: lines of `name: value`")
         name = f"{notebook:02}" if isinstance(notebook, int) else notebook  # YAML reads 02 as a number

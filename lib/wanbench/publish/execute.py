@@ -198,9 +198,8 @@ def execute(
             raise KeyboardInterrupt from None
         raise NotebookError(f"{path.name}: {progress.place()}: {error.ename}: {error.evalue}") from None
     except DeadKernelError:
-        raise NotebookError(
-            f"{path.name}: {progress.place()}: the kernel died; it may have been killed, or out of memory."
-        ) from None
+        message = f"{path.name}: {progress.place()}: the kernel died; it may have been killed, or out of memory."
+        raise NotebookError(message) from None
     progress.ends()
     return Executed(path.stem, _with_fixed_ids(notebook), parameters)
 

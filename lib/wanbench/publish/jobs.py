@@ -28,7 +28,7 @@ class Job:
     """
 
     notebook: Path
-    given: Mapping[str, object] = field(default_factory=dict)
+    given: Mapping = field(default_factory=dict)
     source: str = ""
     replay_reason: str | None = None
     remark: str | None = None

@@ -32,9 +32,8 @@ def find_notebook(name: str, root: Path) -> Path:
     if len(meant) == 1:
         return meant[0]
     what = "more than one notebook matches" if meant else "no notebook matches"
-    raise ParameterError(
-        f"{what} {name!r}{did_you_mean(stem, paths)}; the notebooks are: {', '.join(paths) or 'none'}."
-    )
+    message = f"{what} {name!r}{did_you_mean(stem, paths)}; the notebooks are: {', '.join(paths) or 'none'}."
+    raise ParameterError(message)
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:

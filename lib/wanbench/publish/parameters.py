@@ -28,7 +28,7 @@ from wanbench.plain_yaml import parse_yaml, read_yaml
 from .notebooks import did_you_mean, read_notebook, tags
 
 SCALARS = (str, int, float, bool, NoneType)
-ANNOTATIONS = {one.__name__: one for one in (str, int, float, bool, list, dict)}
+ANNOTATIONS: dict = {one.__name__: one for one in (str, int, float, bool, list, dict)}
 ANNOTATIONS["Literal"] = Literal
 # Syntax that an annotation may contain: none of it runs code.
 PLAIN = (ast.Name, ast.Load, ast.Constant, ast.Subscript, ast.Tuple, ast.BinOp, ast.BitOr, ast.UnaryOp, ast.USub)
@@ -207,9 +207,8 @@ def _parse(source: str, name: str) -> dict[str, Parameter]:
     try:
         statements = ast.parse(source).body
     except SyntaxError as error:
-        raise ParameterError(
-            f"{name}: the parameters cell is not valid Python: {error.msg}, line {error.lineno}."
-        ) from None
+        message = f"{name}: the parameters cell is not valid Python: {error.msg}, line {error.lineno}."
+        raise ParameterError(message) from None
     comments = _comments(source)
     parameters: dict[str, Parameter] = {}
     for statement in statements:
@@ -263,9 +262,8 @@ def read_parameters(path: Path) -> dict[str, object]:
     if data is None:
         return {}
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
-        raise ParameterError(
-            f"{path}: expected lines of `name: value`, found {type(data).__name__} {str(data)[:80]!r}."
-        )
+        message = f"{path}: expected lines of `name: value`, found {type(data).__name__} {str(data)[:80]!r}."
+        raise ParameterError(message)
     return data
 
 
@@ -342,4 +340,4 @@ def _each_path(name: str, value: object, change: Callable[[str, str], str]) -> o
     if isinstance(value, list | tuple):
         return [_each_path(name, one, change) for one in value]
     is_path = (name in FILES or name.endswith(ENDING)) and isinstance(value, str) and value
-    return change(name, value) if is_path else value
+    return change(name, str(value)) if is_path else value

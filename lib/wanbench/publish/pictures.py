@@ -22,7 +22,7 @@ import kaleido
 import plotly
 from choreographer.browsers.chromium import Chromium
 
-from wanbench.checks import refusal
+from wanbench.checks import LATER, refusal
 from wanbench.errors import ParameterError, WanbenchError
 from wanbench.figures import theme
 from wanbench.files import replace_file, replaced_folder
@@ -106,9 +106,9 @@ class Renderer:
     browser, Plotly or Kaleido has changed.
     """
 
-    def __init__(self, kept: Path | None = None):
+    def __init__(self, kept: Path = LATER):
         self.kept, self._kaleido = kept, None
-        self._loop = self._thread = None  # a thread, as the browser sends messages between figures, too
+        self._loop = self._thread = LATER  # a thread, as the browser sends messages between figures, too
 
     def __enter__(self):
         return self
@@ -119,7 +119,7 @@ class Renderer:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
             self._loop.close()
-            self._loop = None
+            self._loop = LATER
 
     def write(self, figure: Figure, folder: Path, page: str, source: Source) -> list[Path]:
         """
@@ -300,7 +300,7 @@ def export(figure: Figure, source: Source, size: str, ending: str, path: Path) -
 def put_library(path: Path) -> Path:
     """Write the script `LIBRARY` next to a file that has a snippet, and return its path."""
     library = path.with_name(LIBRARY)
-    replace_file(library, (Path(plotly.__file__).parent / "package_data" / LIBRARY).read_bytes())
+    replace_file(library, (Path(str(plotly.__file__)).parent / "package_data" / LIBRARY).read_bytes())
     return library
 
 

@@ -7,8 +7,9 @@ import sys
 
 folder, server = os.environ.pop("WANBENCH_FORK_SERVER", None), os.getpid()
 if folder:  # which a command that is killed cannot remove
-    atexit.register(lambda: os.getpid() == server and shutil.rmtree(folder, ignore_errors=True))
-sys.modules.setdefault("rfc3987_syntax", None)  # jsonschema would build its unused grammar for a second
+    atexit.register(lambda: os.getpid() == server and shutil.rmtree(str(folder), ignore_errors=True))
+# jsonschema would build its unused grammar for a second
+sys.modules.setdefault("rfc3987_syntax", None)  # pyright: ignore[reportArgumentType]  # None forbids the import
 os.environ["PLOTLY_RENDERER"] = "plotly_mimetype"  # which plotly reads when it is imported
 import ipykernel.ipkernel  # noqa: E402
 import ipykernel.kernelapp  # noqa: E402, F401

@@ -34,7 +34,7 @@ class SectionTexts(HTMLParser):
         elif tag in HEADINGS or (tag == "details" and "id" in given):
             self._heading = tag in HEADINGS
             if tag != "h1":
-                self.sections.append([given.get("id", ""), "", ""])
+                self.sections.append([given.get("id") or "", "", ""])
         elif tag == "summary" and not self.sections[-1][1]:
             self._heading = True
 

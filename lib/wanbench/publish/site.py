@@ -162,7 +162,7 @@ class Site:
 
     def record_published(self, page: Page, made_from: str = "") -> None:
         """Record that a page was published; `made_from` is its `sources_hash`."""
-        about = {"kind": page.kind, "title": page.title, "lead": str(page.lead), "remark": page.remark or ""}
+        about: dict = {"kind": page.kind, "title": page.title, "lead": str(page.lead), "remark": page.remark or ""}
         thumbnail = f"figures/{page.name}/{page.cover}-800x450.svg" if page.cover else ""
         about |= {"basis": page.basis, "where": page.where, "days": page.days}
         record = Record(page.name, "published", **about, thumbnail=thumbnail, made_from=made_from)
@@ -231,9 +231,9 @@ class Site:
 
     def write_assets(self) -> None:
         """Write what every page loads: style, script, and the library that draws figures."""
-        own = (one for one in (files(__package__) / "assets").iterdir() if one.is_file())
+        own = (one for one in (files("wanbench.publish") / "assets").iterdir() if one.is_file())
         wanted = {one.name: one.read_bytes() for one in own}
-        wanted["plotly.min.js"] = (Path(plotly.__file__).parent / "package_data/plotly.min.js").read_bytes()
+        wanted["plotly.min.js"] = (Path(str(plotly.__file__)).parent / "package_data/plotly.min.js").read_bytes()
         for name, content in wanted.items():
             path = self.folder / "assets" / name
             if not path.is_file() or path.read_bytes() != content:
@@ -293,7 +293,7 @@ def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, ag
     true, a page is kept if none of its sources has changed. Raise ParameterError, before anything runs, if a parameter
     of any job is unknown or its value has the wrong type.
     """
-    stream = stream or sys.stderr
+    said = stream or sys.stderr
     for job in jobs:
         check_notebook(job.notebook, job.given, job.source)
     with ExitStack() as stack:
@@ -303,7 +303,7 @@ def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, ag
             if not again and record.outcome == "published" and record.made_from == _made_from(job, site):
                 print(f"{job.notebook.stem}: the page is up to date", file=stream, flush=True)
                 continue
-            reason = publish_page(job, site, renderer, stream)
+            reason = publish_page(job, site, renderer, said)
             if reason:
                 reason += f" Nothing was measured. {job.replay_reason}" if job.replay_reason else ""
                 site.record_failed(job.notebook.stem, reason)
@@ -322,7 +322,7 @@ def publish_page(job: Job, site: Site, renderer: Renderer | None, stream: TextIO
         before = findings.read_all(site.findings / name)
         with replaced_folder(site.findings / name) as folder:
             executed = execute(job.notebook, job.given, site.executed_path(name), stream, folder)
-            about = {"preset": Path(job.source).stem, "replay_reason": job.replay_reason, "remark": job.remark}
+            about: dict = {"preset": Path(job.source).stem, "replay_reason": job.replay_reason, "remark": job.remark}
             page = make_page(executed, site.folder, renderer, answers=_answers(folder), **about)
     except (WanbenchError, OSError) as error:
         return str(error)

@@ -60,10 +60,10 @@ def attempts_of(folder: Path, events: tuple[dict, ...]) -> Iterator[Attempt]:
     Yield all attempts of a journal in the order of their starts; raise RawDataError if events are contradictory.
     """
     path = folder / journal.NAME
-    started: dict[tuple[str, int], dict] = {}
-    ends: dict[tuple[str, int], dict] = {}
-    last_sign: dict[tuple[str, int], str] = {}
-    session: list[tuple[str, int]] = []
+    started: dict[tuple, dict] = {}
+    ends: dict[tuple, dict] = {}
+    last_sign: dict[tuple, str] = {}
+    session: list[tuple] = []
     for event in events:
         kind = event["event"]
         key = (event.get("test_id"), event.get("attempt"))
@@ -93,7 +93,7 @@ def attempts_of(folder: Path, events: tuple[dict, ...]) -> Iterator[Attempt]:
             reason=end["reason"] if failed else None,
             started_at_utc=start["at_utc"],
             ended_at_utc=end.get("at_utc"),
-            last_sign_at_utc=last_sign.get(key, start["at_utc"]),
+            last_sign_at_utc=last_sign.get(key) or start["at_utc"],
             files=files_of(folder, end) if end else (),
         )
 

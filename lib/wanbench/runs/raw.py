@@ -85,7 +85,7 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def inside(folder: Path, path: object, source: Path, line_number: int | None) -> str:
+def inside(folder: Path, path, source: Path, line_number: int | None) -> str:
     """
     Return `path` if it is relative and inside the run folder; otherwise raise RawDataError, which names the line
     `line_number` of the file `source`.

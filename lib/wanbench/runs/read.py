@@ -37,7 +37,7 @@ class Run:
     sha256 and bytes of the file of counts.
     """
 
-    def __init__(self, folder: Path, manifest: dict | None, lines: journal.Lines):
+    def __init__(self, folder: Path, manifest, lines: journal.Lines):
         self.folder, self.manifest, self.torn = folder, manifest, lines.torn
         self._events = lines.events
         self._attempts = tuple(attempts_of(folder, lines.events))

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from wanbench import __version__
-from wanbench.errors import ParameterError, RawDataError, WanbenchError
+from wanbench.errors import LATER, ParameterError, RawDataError, WanbenchError
 
 from . import journal
 from .raw import RawFile, sha256, write_raw
@@ -103,7 +103,7 @@ class RunWriter:
         self.folder = folder
         self._start = {**start, "run_id": folder.name}
         self._lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        self._journal = None
+        self._journal: journal.Journal = LATER
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self.before = self._read_before()
@@ -193,7 +193,7 @@ class RunWriter:
         """Unlock the run folder, and remove it if it is empty. Further calls do nothing."""
         if self._journal is not None:
             self._journal.close()
-            self._journal = None
+            self._journal = LATER
         if self._lock >= 0:
             with suppress(FileNotFoundError), _locked(self.folder.parent):  # somebody may have removed it
                 if not any(self.folder.iterdir()):

@@ -181,8 +181,8 @@ def _is_whole_number(value) -> bool:
     if isinstance(value, (bool, np.bool_)):
         return False
     if isinstance(value, (int, np.integer)):
-        return -(2**63) <= value < 2**63
-    return isinstance(value, (float, np.floating)) and value % 1 == 0 and abs(value) <= LARGEST_EXACT_FLOAT
+        return bool(-(2**63) <= value < 2**63)
+    return isinstance(value, (float, np.floating)) and bool(value % 1 == 0 and abs(value) <= LARGEST_EXACT_FLOAT)
 
 
 def _convert_number(values, null):

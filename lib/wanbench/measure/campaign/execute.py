@@ -181,7 +181,8 @@ class _Session:
         because = "because of the machine" if self.done else "and none was done"
         error = LabError(
             f"{len(blamed)} of {len(self.plan.tests)} tests failed {because}, the last one for this reason: "
-            f"{' '.join(blamed[-1].reason.split()).rstrip('.')}. The run stays open: remove the cause and start again."
+            f"{' '.join(str(blamed[-1].reason).split()).rstrip('.')}. The run stays open: remove the cause and start "
+            "again."
         )
         self.writer.record({"event": "interrupted", "reason": _reason(error)})
         raise error
@@ -282,7 +283,8 @@ class _Session:
                 ends = lab.host(test.from_region), lab.host(test.to_region)
                 files += experiment.run(*ends, self.writer.folder, f"{test.id}.{attempt}")
         except BaseException as error:
-            self.news.put(_Outcome(test, attempt, files + list(getattr(error, "files", [])), experiment.name, error))
+            files += getattr(error, "files", [])
+            self.news.put(_Outcome(test, attempt, files, getattr(experiment, "name", None), error))
         else:
             self.news.put(_Outcome(test, attempt, files))
 

@@ -99,7 +99,7 @@ def run(
     own = {"hosts_per_region": n_hosts, "sysctls": sysctls, "seed": plan.seed}
     opened = _lab(lab, plan.regions, _within(links, plan), **own, **(lab_options or {}))
     again = os.environ.get(AGAIN_VARIABLE)
-    options = {"fresh": again == "fresh", "retry_failed": again == "retry-failed"} | options
+    options = {**{"fresh": again == "fresh", "retry_failed": again == "retry-failed"}, **options}
     check_trials(plan, opened, brokers, cluster, [*external, *(["mirrored"] if "mirrored" in cluster else [])])
     if brokers or external:
         opened = KafkaLab(opened, brokers, external=external, **cluster)

@@ -42,7 +42,7 @@ class Experiment(Protocol):
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
-    def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
+    def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:  # pyright: ignore[reportReturnType]
         """
         Measure from `source` to `target`, hosts of an open lab; write raw files by `wanbench.runs.write_raw` and return
         them.
@@ -55,7 +55,7 @@ class Experiment(Protocol):
         is tried again; any other exception ends the campaign. Nothing that the experiment started may keep running.
         """
 
-    def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
+    def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:  # pyright: ignore[reportReturnType]
         """Return the expected duration in s, from a round-trip time in ms and, if known, a throughput in bit/s."""
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:
@@ -89,9 +89,9 @@ class Load(Experiment, Protocol):
     topics: int
     partitions: int
     replication: int
-    topic_settings: Mapping[str, object]
-    producer_settings: Mapping[str, object]
-    consumer_settings: Mapping[str, object]
+    topic_settings: Mapping[str, object] | tuple
+    producer_settings: Mapping[str, object] | tuple
+    consumer_settings: Mapping[str, object] | tuple
 
     def run_on(
         self, producers: Hosts, consumers: Hosts, folder: Path, stem: str, *, when_sending: WhenSending = None
@@ -125,7 +125,7 @@ class ClientLoad:
         cluster = cluster_of(*producers, *consumers)
         return self.session(cluster, producers, consumers, folder, stem, when_sending).run()
 
-    def session(self, *where):
+    def session(self, *where, **more) -> Any:
         """Return the session that runs this load. The arguments are passed on to `ClientSession`."""
         raise NotImplementedError
 
@@ -150,20 +150,20 @@ def one_of(default: Any, allowed: Collection) -> Any:
     return field(default=default, metadata={"allowed": allowed})
 
 
-def check_declared(settings: object) -> None:
+def check_declared(settings: Any) -> None:
     """
     Check all fields declared by `bounded` or `one_of`, and all bool fields; fields declared as int must be whole
     numbers.
     """
     for item in fields(settings):
-        value, is_optional = getattr(settings, item.name), "None" in item.type
-        label = f"{type(settings).__name__} {item.name}"
+        value, kind = getattr(settings, item.name), str(item.type)
+        label, is_optional = f"{type(settings).__name__} {item.name}", "None" in kind
         if "limits" in item.metadata:
             optional = (item.name,) if is_optional else ()
-            check_fields(settings, (item.name, *item.metadata["limits"]), whole="int" in item.type, optional=optional)
+            check_fields(settings, (item.name, *item.metadata["limits"]), whole="int" in kind, optional=optional)
         elif "allowed" in item.metadata:
             check_choice(label, value, item.metadata["allowed"], optional=is_optional)
-        elif item.type.startswith("bool"):
+        elif kind.startswith("bool"):
             check_flag(label, value, optional=is_optional)
 
 
@@ -178,9 +178,8 @@ def address_of(host: Host, ip_version: int) -> str:
 def links_of(host: Host):
     """Return the emulated links of the host's lab; raise ExperimentError if the network is real."""
     if host.links is None:
-        raise ExperimentError(
-            f"{host.name} has no emulated links; only a lab with emulated links can count, cut or set them"
-        )
+        message = f"{host.name} has no emulated links; only a lab with emulated links can count, cut or set them"
+        raise ExperimentError(message)
     return host.links
 
 
@@ -210,7 +209,7 @@ def reaching(host: Host, cluster: str | None) -> Host:
     return host.clusters[cluster].seen_from(host)
 
 
-def about(done: Completed) -> dict[str, object]:
+def about(done: Completed) -> dict[str, Any]:
     """Return the arguments of `write_raw` that describe a finished command: the command, its status and its times."""
     return {name: getattr(done, name) for name in ("command", "returncode", "started_at_utc", "ended_at_utc")}
 

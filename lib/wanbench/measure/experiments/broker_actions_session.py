@@ -10,7 +10,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import count
 
-from wanbench.errors import LabError, ParameterError
+from wanbench.errors import LATER, LabError, ParameterError
 from wanbench.measure.kafka.cluster import Cluster
 from wanbench.measure.kafka.leadership import leaders, under_replicated
 
@@ -30,14 +30,14 @@ class ActionsSession(ConcurrentSession):
     """A run of `settings` (a BrokerActions) on the source's cluster."""
 
     file = "actions"
-    control: BrokerControl | None = None
-    view: ClusterView | None = None
+    control: BrokerControl = LATER
+    view: ClusterView = LATER
 
     def _begin(self) -> None:
         self.rows: list[dict] = []
         self._undone: list[str] = []
         self._stack = ExitStack()
-        self._started_at_s: float | None = None
+        self._started_at_s: float = LATER
         self._before: dict[int, dict] = {}
         cluster = cluster_of(self.host)
         if not isinstance(cluster, Cluster):

@@ -107,7 +107,7 @@ class BrokerControl:
     def undo(self) -> tuple[list[str], list[str]]:
         """Revert actions that have not ended; return sentences on what was reverted and on what failed."""
         undone, faults = [], []
-        steps = [(f"broker {node_id} at full speed", partial(self._end_slowness, node_id)) for node_id in self.slow]
+        steps: list = [(f"broker {node} at full speed", partial(self._end_slowness, node)) for node in self.slow]
         steps += [(f"links of {region}", partial(self._restore_links, region)) for region in self._links]
         steps += [(f"broker {node_id} started", partial(self._start, node_id)) for node_id in sorted(self._down)]
         if self._originals:

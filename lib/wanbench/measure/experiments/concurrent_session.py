@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import ClassVar
 
-from wanbench.errors import LabError
+from wanbench.errors import LATER, LabError
 from wanbench.measure.labs.base import Host
 from wanbench.runs import RawFile
 
@@ -58,7 +58,7 @@ class ConcurrentSession(Session):
         self.host, self.sending = source, sending
         self.faults: list[str] = []
         self._over = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._thread: threading.Thread = LATER
 
     @contextmanager
     def in_background(self) -> Iterator[list[RawFile]]:

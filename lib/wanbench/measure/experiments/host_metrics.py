@@ -77,7 +77,7 @@ class HostMetrics(Sampling):
         files += keep(folder, self.name, part, "sadf.json.gz", gzipped(done))
         about = {"interval_s": self.interval_s, "host": recorder.host.name}
         about |= {"machine_of": recorder.machine_hosts, "network_of": recorder.network_hosts}
-        times = {"started_at_utc": done.started_at_utc, "ended_at_utc": done.ended_at_utc}
+        times: dict = {"started_at_utc": done.started_at_utc, "ended_at_utc": done.ended_at_utc}
         content = json.dumps(about, indent=1).encode() + b"\n"
         files.append(write_raw(folder, self.name, f"{part}.hosts.json", content, **times))
         if not stopped and done.returncode == 0:

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from wanbench.checks import refusal
+from wanbench.checks import LATER, refusal
 from wanbench.errors import ParameterError
 from wanbench.measure.kafka.cluster import Cluster
 from wanbench.measure.kafka.programs.clients import HEAD
@@ -45,7 +45,7 @@ class Fault:
         self.kind, self.regions, self.nodes = kind, tuple(regions), tuple(nodes)
         self._cluster, self._undo = host.cluster, []
         check_possible(kind, host)
-        self._links = links_of(host) if kind in ON_LINKS else None
+        self._links = links_of(host) if kind in ON_LINKS else LATER
 
     def begin(self) -> None:
         """Cause the fault; return once the lab has confirmed it."""
@@ -55,10 +55,8 @@ class Fault:
             cut, heal = (partial(do, one_way=True) for do in (self._links.cut, self._links.heal))
             self._at_each(self._pairs(), lambda pair: cut(*pair), lambda pair: heal(*pair))
         elif self.kind == "slow":
-            before, set_link = (
-                {pair: dict(vars(self._links.links[pair])) for pair in self._pairs()},
-                self._links.set_link,
-            )
+            before = {pair: dict(vars(self._links.links[pair])) for pair in self._pairs()}
+            set_link = self._links.set_link
             slow = partial(set_link, delay_ms=SLOW_DELAY_MS, loss=SLOW_LOSS)
             self._at_each(list(before), lambda pair: slow(*pair), lambda pair: set_link(*pair, **before[pair]))
         elif self.kind == "kill":
@@ -158,7 +156,7 @@ _START_S, _END_S = 6.0, 6.0
 _HEAL_S = 7.0
 """Time from healing to the end of traffic: 4 to 11 s in measured faults of 8 s, longest after cutting a region."""
 _OVERHEAD_BYTES = 150  # approximate headers per record: TCP, IP, request and record batch
-_OWNED = dict.fromkeys(
+_OWNED: dict = dict.fromkeys(
     ("acks", "bootstrap.servers", "client.id", "enable.idempotence", "group.id", "request.required.acks")
 )
 
@@ -223,8 +221,8 @@ class KafkaFault:
     partitions: int = bounded(9, 1, 1_000)
     replication: int = bounded(3, 1, 9)
     acks: str = one_of("all", ACKS)
-    topic_settings: Mapping[str, object] = ()
-    client_settings: Mapping[str, object] = ()
+    topic_settings: Mapping[str, object] | tuple = ()
+    client_settings: Mapping[str, object] | tuple = ()
     broker_settings: Mapping[str, object] | None = None
     watch_interval_s: float = bounded(0.25, 0.25, 60)
     drain_s: float = bounded(15.0, 0, 600)
@@ -239,7 +237,7 @@ class KafkaFault:
                 object.__setattr__(self, name, setting_pairs(self, name))
                 check_settings(self, name, _OWNED if name == "client_settings" else {})
         self._check_at()
-        minimum = dict(self.topic_settings).get("min.insync.replicas", "1")
+        minimum = str(dict(self.topic_settings).get("min.insync.replicas", "1"))
         if not minimum.isdigit() or not 1 <= int(minimum) <= self.replication:
             allowed = f"a whole number from 1 to {self.replication}, its replication"
             raise refusal("KafkaFault topic_settings min.insync.replicas", minimum, allowed)

@@ -108,7 +108,7 @@ class Health:
         for program in self.programs:
             if program.role == "consumer":
                 held[program.host.region] += len(self._assigned[program.number])
-        return max(held, key=held.get)
+        return max(held, key=held.__getitem__)
 
     def _all_see(self, after_s, holds) -> float | None:
         views = [self._views.get(p.number, (0.0, None)) for p in self.programs if p.role == "watch"]

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from wanbench.errors import LabError, ParameterError
+from wanbench.errors import LATER, LabError, ParameterError
 from wanbench.measure.kafka.base import AnswerError
 from wanbench.measure.kafka.cluster import Cluster
 from wanbench.measure.kafka.programs import fault_consumer, fault_producer, log_reader
@@ -56,7 +56,7 @@ class FaultSession(Session):
         self._incomplete: list[str] = []
         self._sampled: list[RawFile] = []
         self._logs: dict[int, Program] = {}
-        self._done_damage = self._fault = self._health = None
+        self._done_damage = self._fault = self._health = LATER
 
     def _measure(self) -> None:
         with ExitStack() as stack:
@@ -117,11 +117,11 @@ class FaultSession(Session):
         for number, hosts in enumerate(self._hosts):
             self._produce(number, hosts[0])
 
-    def _consume(self, number: int, host: Host, **other: object) -> Program:
+    def _consume(self, number: int, host: Host, **other) -> Program:
         own = {"group": self._topic, "number": number, "ended_file": f"{self._stop_file(host)}.ended"}
         return self._client("consumer", fault_consumer, host, **own | other)
 
-    def _produce(self, number: int, host: Host, **other: object) -> Program:
+    def _produce(self, number: int, host: Host, **other) -> Program:
         settings = self.settings
         own = {
             "number": number, "partitions": settings.partitions, "acks": settings.acks,
@@ -130,7 +130,7 @@ class FaultSession(Session):
         }  # fmt: skip
         return self._client("producer", fault_producer, host, **own | other)
 
-    def _client(self, role: str, program, host: Host, **options: object) -> Program:
+    def _client(self, role: str, program, host: Host, **options) -> Program:
         own = {"topic": self._topic, "settings": json.dumps(self._client_settings())}
         started = host.start(client_command(host, program, **own | options))
         self._clients.append(Program(role, options["number"], host, started))
@@ -199,7 +199,7 @@ class FaultSession(Session):
                 since = None
                 self._times.pop("healthy_at_s", None)
                 return False
-            since = since or max(in_sync, group, healed_s)
+            since = since or float(max(in_sync, group, healed_s))
             back = self._health.led_as_preferred_since(healed_s)
             if back is not None:
                 self._times.setdefault("leaders_back_at_s", back)
@@ -251,7 +251,7 @@ class FaultSession(Session):
                     self._cluster.start(placement.node_id, wait=False)
 
     def _placements(self) -> list:
-        return self._cluster.placements if isinstance(self._cluster, Cluster) else []
+        return list(self._cluster.placements) if isinstance(self._cluster, Cluster) else []
 
     def _unhealthy(self) -> str:
         try:

@@ -95,7 +95,7 @@ class KafkaLoad(ClientLoad):
     partitions: int = bounded(3, 1, 10_000)
     replication: int = bounded(1, 1, 9)
     placement: tuple[tuple[int, ...], ...] | None = None
-    topic_settings: Mapping[str, object] = ()
+    topic_settings: Mapping[str, object] | tuple = ()
     timestamps: str = one_of("LogAppendTime", TIMESTAMPS)
     producers: int = bounded(1, 1, 100)
     consumer_groups: int = bounded(1, 0, 100)
@@ -122,8 +122,8 @@ class KafkaLoad(ClientLoad):
     drain: bool = True
     heap_mb: int = bounded(256, 64, 2**20)
     jvm: tuple[str, ...] = ()
-    producer_settings: Mapping[str, object] = ()
-    consumer_settings: Mapping[str, object] = ()
+    producer_settings: Mapping[str, object] | tuple = ()
+    consumer_settings: Mapping[str, object] | tuple = ()
     client_rack: str | None = None
     most_bytes: float = bounded(20e9, 1, 2**50)
     start_timeout_s: float = bounded(60.0, 1, 3600)
@@ -170,7 +170,7 @@ class KafkaLoad(ClientLoad):
         """Return the number of warm-up records of each producer, which its tool reports separately."""
         if self.records is not None:
             return self.warmup_records
-        return 0 if self.is_stopped else ceil(self.warmup_s * self.target_records_per_s)
+        return 0 if self.is_stopped else ceil(self.warmup_s * (self.target_records_per_s or 0))
 
     @property
     def records_to_send(self) -> int:
@@ -179,7 +179,7 @@ class KafkaLoad(ClientLoad):
             return self.records + self.warmup_records
         if self.is_stopped:
             return int(self.most_bytes / self.producers / self.record_bytes)
-        return ceil(self.duration_s * self.target_records_per_s) + self.records_to_warm
+        return ceil((self.duration_s or 0) * (self.target_records_per_s or 0)) + self.records_to_warm
 
     def records_of_topic(self, topic: int) -> int:
         """Return the number of records that all producers of a topic are to send, including the warm-up."""
@@ -230,7 +230,7 @@ class KafkaLoad(ClientLoad):
         """
         if not self.is_stopped:
             return float(self._sent_bytes())
-        sent = rate_bps and rate_bps / 8 * (self.duration_s + self.warmup_s)
+        sent = rate_bps and rate_bps / 8 * ((self.duration_s or 0) + self.warmup_s)
         return sent and min(sent, float(self.most_bytes))
 
     def _sent_bytes(self):

@@ -74,8 +74,7 @@ class LoadSession(ClientSession):
 
         def start(host: Host, main_class: str, what: str, arguments: Callable, **options) -> Tool:
             options |= {"bootstrap": cluster.bootstrap, "client_file": cluster.client_file(host)}
-            arguments = arguments(load, **options)
-            command = cluster.java(host, main_class, *arguments, heap_mb=load.heap_mb, jvm=load.jvm)
+            command = cluster.java(host, main_class, *arguments(load, **options), heap_mb=load.heap_mb, jvm=load.jvm)
             return Tool(host, recorder[host.name], command, self.stem, what)
 
         for number, host in enumerate(self.producer_hosts):
@@ -147,7 +146,7 @@ class LoadSession(ClientSession):
 
     def _examine(self, tool: Tool) -> None:
         """Raise CommandError if a tool that has ended failed or ended too early."""
-        done, load = tool.done, self.settings
+        done, load = tool.so_far(), self.settings
         if done.returncode:
             raise self._cause(ended_with(str(tool), done))
         if tool in self.producers:
@@ -217,9 +216,7 @@ def _has_figures(tool: Tool) -> bool:
     return WINDOW in tool.so_far().stdout
 
 
-def counted_period(
-    load, producers: Sequence[Tool], stopped: Sequence[Tool], stopped_at_s: float | None
-) -> dict[str, float | None]:
+def counted_period(load, producers: Sequence[Tool], stopped: Sequence[Tool], stopped_at_s) -> dict[str, float | None]:
     """
     Return the period, in Unix s, in which all producers were sending after their warm-up; unknown values are None.
 

@@ -113,9 +113,9 @@ class KafkaOpenLoop(ClientLoad):
     compression: str = one_of("none", COMPRESSIONS)
     idempotence: bool = False
     transaction_ms: float | None = bounded(None, 1, 10_000)
-    topic_settings: Mapping[str, object] = ()
-    producer_settings: Mapping[str, object] = ()
-    consumer_settings: Mapping[str, object] = ()
+    topic_settings: Mapping[str, object] | tuple = ()
+    producer_settings: Mapping[str, object] | tuple = ()
+    consumer_settings: Mapping[str, object] | tuple = ()
     duration_s: float = bounded(20.0, 1, 86_400)
     warmup_s: float = bounded(5.0, 0, 3_600)
     drain_s: float = bounded(10.0, 0, 600)

@@ -161,7 +161,7 @@ class OpenLoopSession(ClientSession):
         patience_s = max(load.drain_s, SHORTEST_DRAIN_S)
         limit_s = load.length_s + 2 * load.drain_s + MARGIN_S
         self._await(lambda: self._without("ended", self.producers), limit_s, "not ended after")
-        order = {"expected": sum(self._line(program, "ended")["n_handed"] for program in self.producers)}
+        order: dict = {"expected": sum((self._line(program, "ended") or {})["n_handed"] for program in self.producers)}
         order["within_s"] = patience_s
         for host in {host.name: host for host in self.consuming}.values():
             self._put(host, "end", order)
@@ -187,7 +187,7 @@ class OpenLoopSession(ClientSession):
             )
         self._check_brokers()
 
-    def _line(self, program: Program, key: str) -> dict | None:
+    def _line(self, program: Program, key: str):
         return next((line for line in self._lines.get(str(program), ()) if key in line), None)
 
     def _put(self, host: Host, what: str, content: dict) -> None:

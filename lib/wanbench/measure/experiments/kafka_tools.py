@@ -74,7 +74,7 @@ class Tool:
         if times := self.arrivals():
             content = {"started_at_s": times[0], "lines": times[1 : len(lines(done.stdout)) + 1]}
             text = json.dumps(content).encode() + b"\n"
-            ends = {"started_at_utc": done.started_at_utc, "ended_at_utc": done.ended_at_utc}
+            ends: dict = {"started_at_utc": done.started_at_utc, "ended_at_utc": done.ended_at_utc}
             files.append(write_raw(folder, experiment, f"{self.stem}.{self.what}.lines.json", text, **ends))
         return files
 

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from wanbench.checks import check_name, refusal
 from wanbench.errors import LabError, ParameterError
@@ -73,7 +73,7 @@ class KafkaTrial:
         The path to use, in a lab with several paths between the same hosts; None stands for the previous trial's path.
     """
 
-    load: Load
+    load: Any  # a Load
     link: LinkSettings | None = None
     background: Iperf3 | None = None
     ping: Ping | None = None
@@ -95,9 +95,8 @@ class KafkaTrial:
             raise refusal("KafkaTrial load", self.load, "an experiment that loads a cluster, such as a KafkaLoad")
         for experiment in self.alongside:
             if not hasattr(experiment, "concurrently"):
-                raise ParameterError(
-                    f"KafkaTrial alongside has {experiment}; allowed: experiments with a method `concurrently`."
-                )
+                message = f"KafkaTrial alongside has {experiment}; allowed: experiments with a method `concurrently`."
+                raise ParameterError(message)
         if self.client_regions is not None:
             object.__setattr__(self, "client_regions", _region_names(self.client_regions))
         if self.broker_settings is not None:
@@ -240,7 +239,7 @@ class KafkaTrial:
         """Return the bytes that the source sends; None if they depend on an unknown rate."""
         parts = [part for part in (self.load, self.background, self.ping) if part is not None]
         sent = [part.expected_bytes(rtt_ms, rate_bps) for part in parts]
-        return None if None in sent else sum(sent)
+        return None if None in sent else sum(filter(None, sent))
 
 
 def _decide(sending: Future, answer: bool) -> None:

@@ -37,7 +37,7 @@ _OWNED: dict[str, dict[str, str | None]] = {
 _SETTING_NAME = re.compile(r"[a-z][a-z0-9.-]*")
 
 
-def check_clients(load: object, **owned: Mapping[str, str | None]) -> None:
+def check_clients(load, **owned: Mapping[str, str | None]) -> None:
     """
     Check the settings that all loads by clients share, and replace mappings of Kafka settings by sorted pairs.
 
@@ -51,12 +51,11 @@ def check_clients(load: object, **owned: Mapping[str, str | None]) -> None:
         object.__setattr__(load, name, setting_pairs(load, name))
         check_settings(load, name, {**common, **owned.get(name, {})})
     if load.payload == "json" and load.record_bytes < SMALLEST_JSON_BYTES:
-        raise ParameterError(
-            f"{kind} record_bytes is {load.record_bytes}; JSON records have at least {SMALLEST_JSON_BYTES}."
-        )
+        message = f"{kind} record_bytes is {load.record_bytes}; JSON records have at least {SMALLEST_JSON_BYTES}."
+        raise ParameterError(message)
 
 
-def check_sent_bytes(load: object, sent_bytes: int) -> None:
+def check_sent_bytes(load, sent_bytes: int) -> None:
     """Raise ParameterError if a load sends more than its `most_bytes`."""
     if sent_bytes > load.most_bytes:
         raise ParameterError(

@@ -9,12 +9,12 @@ import re
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from wanbench.checks import refusal
 from wanbench.errors import WanbenchError
@@ -37,14 +37,14 @@ class Sampling(ABC):
     A subclass defines `start` and `end`.
     """
 
-    name: str
+    name: ClassVar[str]
     duration_s: float
 
     def __post_init__(self):
         check_declared(self)
 
     @abstractmethod
-    def start(self, source: Host, target: Host, ending: ExitStack) -> object:
+    def start(self, source: Host, target: Host, ending: ExitStack) -> Any:
         """
         Start sampling, and return what `end` needs.
 
@@ -52,7 +52,7 @@ class Sampling(ABC):
         """
 
     @abstractmethod
-    def end(self, started: object, folder: Path, stem: str, files: list[RawFile]) -> list[str]:
+    def end(self, started: Any, folder: Path, stem: str, files: list[RawFile]) -> list[str]:
         """Stop sampling, and add each raw file to `files`; return failures as sentences."""
 
     @contextmanager
@@ -116,8 +116,8 @@ START_S = 30.0  # time for Python to start on a busy host
 
 
 def _start_programs(
-    program, hosts: dict[object, tuple[Host, dict]], first_output: str, ending: ExitStack
-) -> dict[object, Process]:
+    program, hosts: Mapping[Any, tuple[Host, dict]], first_output: str, ending: ExitStack
+) -> dict[Any, Process]:
     """
     Start a sampling program on each host with the settings given; return the processes once all have printed a line.
     """

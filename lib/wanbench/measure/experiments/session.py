@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from wanbench.errors import CommandError, LabError
 from wanbench.measure.labs.base import Completed, Host, Process
@@ -39,7 +40,7 @@ class Program:
     host: Host
     process: Process
     started_at_s: float = field(default_factory=time.time)
-    done: Completed | None = None
+    done: Any = None
     ended_at_s: float | None = None
     origin_ns: int = 0
     _position: int = 0
@@ -51,7 +52,7 @@ class Program:
         """
         Return output lines since the last call, parsed from JSON; raise ExperimentError if the program has failed.
         """
-        if self.done is None and not self.process.is_running():
+        if not (self.done or self.process.is_running()):
             self._has_ended(self.process.wait(0))
             if self.done.returncode:
                 raise ExperimentError(ended_with(str(self), self.done))
@@ -150,7 +151,7 @@ class Session:
     def _measure(self) -> None:
         raise NotImplementedError
 
-    def _programs(self) -> Iterable[Program]:
+    def _programs(self) -> Iterable:
         """Return the programs started so far."""
         return ()
 

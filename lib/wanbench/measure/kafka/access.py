@@ -58,9 +58,8 @@ def from_environment(parameter: str, variable: str) -> Secret:
     user may have given the secret itself by mistake.
     """
     if not isinstance(variable, str) or not _VARIABLE.fullmatch(variable):
-        raise ParameterError(
-            f"{parameter} is not a valid name of an environment variable; allowed: letters, digits and '_'."
-        )
+        message = f"{parameter} is not a valid name of an environment variable; allowed: letters, digits and '_'."
+        raise ParameterError(message)
     value = os.environ.get(variable, "")
     if not value or "\n" in value or "\r" in value:
         raise ParameterError(
@@ -211,7 +210,7 @@ class Access:
             settings |= {
                 f"{name.removesuffix('location')}type": "PEM" for name in settings if name.endswith("location")
             }
-        if self.mechanism:
+        if self.mechanism and self.user and self.password:
             password = self.password.reveal()
             settings[mechanism] = self.mechanism
             if client == "java":
@@ -241,9 +240,9 @@ class ClientFiles:
     clients, without secrets.
     """
 
-    def __init__(self, bootstrap: str, access: Access, settings: Mapping[str, object] | None = None):
+    def __init__(self, bootstrap: str, access: Access, settings: Mapping | None = None):
         self.bootstrap, self.access, self.settings = bootstrap, access, dict(settings or {})
-        self._paths: dict[tuple, str | None] = {}
+        self._paths: dict = {}
         self._hosts: dict[str, Host] = {}
         self._name = f"kafka-client-{uuid.uuid4().hex[:8]}"
         self._lock = threading.Lock()

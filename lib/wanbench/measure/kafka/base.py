@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 
-from wanbench.checks import check_choice, check_flag, check_number
+from wanbench.checks import LATER, check_choice, check_flag, check_number
 from wanbench.errors import ClusterError, CommandError
 from wanbench.measure.labs.base import Host, Lab, Process
 from wanbench.measure.labs.programs import module_command
@@ -38,7 +38,7 @@ class AnswerError(ClusterError):
         return AnswerError, (str(self), self.kind)
 
 
-def ask(host: Host, files: ClientFiles, verb: str, *, timeout_s: float = TIMEOUT_S, **arguments: object):
+def ask(host: Host, files: ClientFiles, verb: str, *, timeout_s: float = TIMEOUT_S, **arguments):
     """
     Run an administrative request as a process on a host; return its answer, in JSON types.
 
@@ -122,6 +122,7 @@ class BaseCluster:
     """
 
     lab: Lab
+    _open_jars = _open_clients = _running_host = LATER
     name: str | None = None
     """The cluster's name in `host.clusters`; None if it is `host.cluster`, the lab's only one."""
 
@@ -162,7 +163,7 @@ class BaseCluster:
         name: str,
         partitions: int = 1,
         replication: int = 1,
-        settings: Mapping[str, object] | None = None,
+        settings: Mapping | None = None,
         placement: Sequence[Sequence[int]] | None = None,
     ) -> dict:
         """
@@ -184,11 +185,11 @@ class BaseCluster:
         """Delete a topic; raise ClusterError if it does not exist."""
         self.ask(self._running_host(), "delete_topic", name=name)
 
-    def ask(self, host: Host, verb: str, **arguments: object):
+    def ask(self, host: Host, verb: str, **arguments):
         """Send an administrative request from a host: see `wanbench.measure.kafka.base.ask`."""
         return ask(host, self._open_clients(), verb, **arguments)
 
-    def watching(self, host: Host, duration_s: float, **arguments: object) -> AbstractContextManager[Process]:
+    def watching(self, host: Host, duration_s: float, **arguments) -> AbstractContextManager[Process]:
         """
         Watch topics, leaders, in-sync replicas and groups from a host: see `wanbench.measure.kafka.base.watching`.
         """

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from wanbench.checks import check_choice, check_flag, check_number
+from wanbench.checks import LATER, check_choice, check_flag, check_number
 from wanbench.errors import ClusterError, CommandError, ParameterError
 from wanbench.measure.labs.base import Host, Lab
 from wanbench.measure.labs.programs import module_command
@@ -80,7 +80,7 @@ class Cluster(BaseCluster):
         brokers: Sequence[str],
         *,
         controllers: str | Sequence[str] = "combined",
-        settings: Mapping[str, object] | None = None,
+        settings: Mapping | None = None,
         features: Mapping[str, int] | None = None,
         security: str | Security = "plain",
         profile: str = "load",
@@ -106,7 +106,7 @@ class Cluster(BaseCluster):
         self._regions, self.name = (brokers, controllers, first_host), name
         self._place()
         self.started_in_s: float | None = None
-        self._jars, self._clients, self._nodes = None, None, {}
+        self._jars, self._clients, self._nodes = LATER, LATER, {}
         self._own, self._version = (self.settings, self.security), None
 
     def __enter__(self):
@@ -252,7 +252,7 @@ class Cluster(BaseCluster):
         self._check_settings()
         return True
 
-    def ask(self, host: Host, verb: str, **arguments: object):
+    def ask(self, host: Host, verb: str, **arguments):
         """Send an administrative request, as to any cluster; raise AnswerError at once if no broker is running."""
         self._running_host()
         return super().ask(host, verb, **arguments)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from wanbench.errors import ClusterError, ParameterError
+from wanbench.errors import LATER, ClusterError, ParameterError
 from wanbench.measure.labs.base import Host, Lab
 from wanbench.runs import RawFile, write_raw
 from wanbench.runs.journal import now_utc
@@ -100,26 +100,26 @@ class ExternalCluster(BaseCluster):
         certificate_file: str | Path | None = None,
         key_file: str | Path | None = None,
         key_password_from: str | None = None,
-        settings: Mapping[str, object] | None = None,
+        settings: Mapping | None = None,
         name: str | None = None,
     ):
         if (certificate_file is None) != (key_file is None) or (key_password_from and key_file is None):
             raise ParameterError("certificate_file and key_file must be given together; key_password_from needs both.")
         self.lab, self.name = lab, name
         self.bootstrap = checked_addresses(value_or_variable("bootstrap", bootstrap, bootstrap_from))
-        key_password = key_password_from and from_environment("key_password_from", key_password_from)
+        key_password = from_environment("key_password_from", key_password_from) if key_password_from else None
         self._access = Access(
             protocol,
             mechanism,
             value_or_variable("user", user, user_from),
-            password_from and from_environment("password_from", password_from),
+            from_environment("password_from", password_from) if password_from else None,
             None if authority_file is None else authority(authority_file),
-            None if certificate_file is None else identity(certificate_file, key_file, key_password),
+            identity(certificate_file, key_file, key_password) if certificate_file and key_file else None,
         )
         secrets_by = "password_from, authority_file, certificate_file and key_file"
         self.settings = checked_settings(refuse_secrets(settings or {}, secrets_by), CLIENT_OWNED)
         self.brokers: tuple[Broker, ...] = ()
-        self._jars, self._clients, self._description, self._checked_s = None, None, {}, 0.0
+        self._jars, self._clients, self._description, self._checked_s = LATER, LATER, {}, 0.0
 
     def __enter__(self):
         if self._clients is not None:
@@ -139,7 +139,7 @@ class ExternalCluster(BaseCluster):
         return self
 
     def __exit__(self, *exception) -> None:
-        clients, self._clients, self._jars = self._clients, None, None
+        clients, self._clients, self._jars = self._clients, LATER, LATER
         self._withdraw()
         if clients is not None:
             clients.remove()
@@ -235,7 +235,7 @@ def checked_addresses(text: object) -> str:
     return ",".join(parts)
 
 
-def external_clusters(lab: Lab, given: Mapping[str, Mapping[str, object]]) -> dict[str, ExternalCluster]:
+def external_clusters(lab: Lab, given: Mapping[str, Mapping]) -> dict[str, ExternalCluster]:
     """
     Create external clusters, not yet entered; `given` maps each cluster's name to parameters of `ExternalCluster`.
 
@@ -252,9 +252,8 @@ def external_clusters(lab: Lab, given: Mapping[str, Mapping[str, object]]) -> di
             )
         where = f"external cluster {name!r}"
         if not isinstance(parameters, Mapping):
-            raise ParameterError(
-                f"{where} is a {type(parameters).__name__}; allowed: a mapping of {', '.join(allowed)}."
-            )
+            message = f"{where} is a {type(parameters).__name__}; allowed: a mapping of {', '.join(allowed)}."
+            raise ParameterError(message)
         if unknown := [str(key) for key in parameters if key not in allowed]:
             raise ParameterError(f"{where} has {', '.join(unknown)}; allowed: {', '.join(allowed)}.")
         try:

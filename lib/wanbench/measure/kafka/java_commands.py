@@ -151,7 +151,7 @@ def java_command(
     return ["java", f"-Xmx{heap_mb}m", *flags, "-cp", f"{jars}/*", main_class, *arguments]
 
 
-def checked_heap(heap_mb: object) -> int:
+def checked_heap(heap_mb) -> int:
     """Return the heap size in MiB; raise ParameterError below 64, the minimum with which Kafka starts."""
     return check_number("heap_mb", heap_mb, 64, 2**20, whole=True)
 

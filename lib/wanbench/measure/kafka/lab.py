@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from wanbench.measure.labs.base import Lab
 from wanbench.runs import RawFile
@@ -14,7 +15,7 @@ from .mirror import Mirrored
 from .security import Security
 
 
-def _of_lab(name: str) -> property:
+def _of_lab(name: str) -> Any:
     return property(lambda lab: getattr(lab.lab, name), doc="As for the underlying lab.")
 
 
@@ -56,8 +57,8 @@ class KafkaLab(Lab):
         lab: Lab,
         brokers: Sequence[str] = (),
         *,
-        external: Mapping[str, Mapping[str, object]] | None = None,
-        mirrored: Mapping[str, object] | None = None,
+        external: Mapping[str, Mapping] | None = None,
+        mirrored: Mapping | None = None,
         **options,
     ):
         self.lab, self.kind = lab, lab.kind
@@ -65,7 +66,7 @@ class KafkaLab(Lab):
         if isinstance(security := options.get("security"), Security):
             self.cluster_settings["security"] = security.describe()
         self.cluster = Cluster(lab, brokers=brokers, **options) if brokers else None
-        self.external = external_clusters(lab, external or {})
+        self.external: dict = external_clusters(lab, external or {})
         if self.external:
             self.cluster_settings["external"] = self._external_descriptions()
         if mirrored is not None:

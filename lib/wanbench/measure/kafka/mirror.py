@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from wanbench.errors import ClusterError
+from wanbench.errors import LATER, ClusterError
 from wanbench.measure.labs.base import Host, Lab
 from wanbench.runs import RawFile
 
@@ -76,13 +76,13 @@ class Mirrored:
         target: Sequence[str],
         *,
         first_host: int = 0,
-        mirror_settings: Mapping[str, object] | None = None,
+        mirror_settings: Mapping | None = None,
         **options,
     ):
         self.lab, self.settings = lab, checked_settings(mirror_settings or {})
         self.source = _Source(lab, source, name="mirrored-source", first_host=first_host, **options)
         self.target = Cluster(lab, target, name="mirrored-target", first_host=first_host, **options)
-        self.source.target, self.mirror, self._stack = self.target, None, ExitStack()
+        self.source.target, self.mirror, self._stack = self.target, LATER, ExitStack()
 
     def __enter__(self):
         with ExitStack() as stack:

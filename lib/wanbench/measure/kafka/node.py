@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from wanbench.errors import ClusterError, CommandError, LabError
+from wanbench.errors import LATER, ClusterError, CommandError, LabError
 from wanbench.measure.labs.base import Completed, Process
 from wanbench.runs import RawFile, write_raw
 from wanbench.runs.journal import now_utc
@@ -109,7 +109,7 @@ class Node:
         self.is_up, self.starts = False, 0
         self.jars, self._heap_mb, self._flags = jars, heap_mb, tuple(flags)
         self._metrics, self._pauses = metrics and placement.is_broker, pauses
-        self._process: Process | None = None
+        self._process: Process = LATER
         self._has_folder = False
 
     @property
@@ -279,7 +279,7 @@ def keep(nodes: Sequence[Node], folder: Path, stem: str) -> list[RawFile]:
         done = node.printed()
         for name, content in (("txt", done.stdout), ("stderr.txt", done.stderr)) if done else ():
             if content:
-                write(f"{base}.{name}", content, node, done.returncode if node.death() else None)
+                write(f"{base}.{name}", content, node, done.returncode if done and node.death() else None)
         settings = {
             "given": without_secrets(node.settings),
             "effective": without_secrets(effective_settings(node.log())) if node.starts else {},

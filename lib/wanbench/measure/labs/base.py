@@ -73,11 +73,13 @@ class Process(ABC):
     def wait(self, timeout_s: float) -> Completed:
         """Wait until the command has ended, and return its result; raise CommandError after `timeout_s`."""
 
-    def so_far(self) -> Completed | None:
-        """Return the result if the command has ended, otherwise a result with the output so far."""
+    def so_far(self) -> Completed:
+        """Return the result or, if the command still runs, its output so far; CommandError if that is not known."""
         try:
             return self.wait(0)
         except CommandError as error:
+            if error.completed is None:
+                raise
             return error.completed
 
     @abstractmethod
@@ -119,9 +121,9 @@ class Host(ABC):
     region: str
     address: str
     address_ipv6: str | None = None
-    links = None
-    paths = None
-    cluster = None
+    links: Any = None
+    paths: Any = None
+    cluster: Any = None
     python: str | None = None
     clusters: Mapping[str, Any] = MappingProxyType({})
 

@@ -65,7 +65,7 @@ class LocalHost(Host):
         self._lab = self.links = lab
 
     @property
-    def address_ipv6(self) -> str | None:
+    def address_ipv6(self) -> str | None:  # pyright: ignore[reportIncompatibleVariableOverride]  # it is read only
         """Return the host's IPv6 address; None if the lab is open and the kernel has no IPv6."""
         return None if IPV6_OFF in self._lab.refused else self._address_ipv6
 

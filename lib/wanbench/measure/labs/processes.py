@@ -19,7 +19,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from wanbench.errors import CommandError, LabError, ParameterError
+from wanbench.errors import LATER, CommandError, LabError, ParameterError
 
 from .base import Completed, Process
 
@@ -40,12 +40,13 @@ class PolledProcess(Process):
     """
 
     longest_pause_s = 0.02
+    ask_to_end = kill = _has_ended = _complete = _read_at = _so_far = LATER
 
     def __init__(self, command: Sequence[str]):
         if isinstance(command, str) or not command or not all(isinstance(word, str) for word in command):
             raise ParameterError(f"command is {command!r}; allowed: a list of arguments, the program first.")
         self.command = tuple(command)
-        self._lock, self._completed = threading.Lock(), None
+        self._lock, self._completed = threading.Lock(), LATER
 
     def printed(self, start: int = 0) -> bytes:
         return read_all(self._read_at, start)
@@ -99,7 +100,7 @@ class EnteredProcess(PolledProcess):
         self._stdout, self._stderr = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
         self._started_at_utc = _now()
         try:
-            files = {"stdin": subprocess.DEVNULL, "stdout": self._stdout, "stderr": self._stderr}
+            files: dict = {"stdin": subprocess.DEVNULL, "stdout": self._stdout, "stderr": self._stderr}
             self._front = subprocess.Popen([*entering, *self.command], **files, start_new_session=True)
         except OSError as error:
             raise LabError(f"{entering[0]} cannot be started: {error}") from None
@@ -203,7 +204,7 @@ def read_all(read: Callable[[int], bytes], start: int = 0, most: float = math.in
     return b"".join(parts)
 
 
-def result_of(process: Process, timeout_s: float, ok: Sequence[int] | None) -> Completed:
+def result_of(process: PolledProcess, timeout_s: float, ok: Sequence[int] | None) -> Completed:
     """Wait for a command to end and return its result; kill it on timeout. See `Host.run`."""
     try:
         completed = process.wait(timeout_s)

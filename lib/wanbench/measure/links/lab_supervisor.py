@@ -24,7 +24,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from wanbench.errors import LabError
+from wanbench.errors import LATER, LabError
 
 from . import namespaces
 from .control import Server
@@ -43,7 +43,7 @@ class Supervisor:
     """Answer a lab's requests: each method is a verb, and its parameters are the members of the request."""
 
     def __init__(self):
-        self.relay = self.folder = None
+        self.relay = self.folder = LATER
         self._namespaces = []
 
     def hello(self):

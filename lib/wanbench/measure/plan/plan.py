@@ -123,12 +123,12 @@ class Plan:
         """Return the expected bytes by (sending region, receiving region); None if they depend on an unknown rate."""
         sent: dict[tuple[str, str], float] = {}
         for test in self.tests:
-            ends = (test.from_region, test.to_region)
+            ends, back = (test.from_region, test.to_region), (test.to_region, test.from_region)
             for experiment in self.experiments_of(test):
                 n = experiment.expected_bytes(test.rtt_ms, self.rate_bps)
                 if n is None:
                     return None
-                sender = ends[::-1] if getattr(experiment, "reverse", False) else ends
+                sender = back if getattr(experiment, "reverse", False) else ends
                 sent[sender] = sent.get(sender, 0.0) + n
         return sent
 
@@ -229,7 +229,7 @@ def make_plan(
     seed = check_number("seed", seed, whole=True)
     selected = select_pairs(pairs=pairs, regions=regions, cloud_pairs=cloud_pairs, distance_km=distance_km)
     if rtt_ms is None:
-        rtt_ms = {p: path_inflation * catalogued.light_rtt_ms(catalogued.distance_km(*p)) for p in selected}
+        rtt_ms = {p: path_inflation * float(catalogued.light_rtt_ms(catalogued.distance_km(*p))) for p in selected}
     rtts, ordinal = expected_rtts(selected, rtt_ms), count(1)
     return Plan(
         rounds=tuple(
@@ -326,13 +326,13 @@ def alternating(groups: Sequence, blocks: int, rng: np.random.Generator, rank: C
         yield block, order
 
 
-def check_keys(where: str, given: Iterable, allowed: Iterable[str] | type) -> None:
+def check_keys(where: str, given: Iterable, allowed) -> None:
     """
     Raise ParameterError if a key is not allowed; the message begins with `where`. `allowed` are names, or a dataclass
     whose field names are allowed.
     """
     names, of = allowed, ""
-    if is_dataclass(allowed):
+    if isinstance(allowed, type) and is_dataclass(allowed):
         names, of = [field.name for field in fields(allowed)], f"fields of {allowed.__name__}: "
     if unknown := [str(key) for key in given if key not in names]:
         raise ParameterError(f"{where} has {', '.join(unknown)}; allowed: {of}{', '.join(names)}.")

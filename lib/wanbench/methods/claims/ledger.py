@@ -86,7 +86,7 @@ class Claim:
     @property
     def decimals(self) -> int:
         """The number of printed decimal places; negative for "1.3e2"."""
-        return -Decimal(self.value).as_tuple().exponent
+        return -int(Decimal(self.value).as_tuple().exponent)
 
     @property
     def formatted(self) -> str:

@@ -68,7 +68,7 @@ class _Row:
     comparison: str
     place: str
 
-    def quantity(self, units: pint.UnitRegistry) -> pint.Quantity:
+    def quantity(self, units: pint.UnitRegistry):
         try:
             return units.Quantity(self.claim.number, self.claim.unit)
         except (pint.PintError, ValueError, TypeError, AttributeError) as error:
@@ -77,7 +77,7 @@ class _Row:
                 f"{message}; list it under units if it counts something (bytes: B, kB, KiB)."
             ) from None
 
-    def test(self, audit: Audit, quantities: Mapping[str, pint.Quantity]) -> None:
+    def test(self, audit: Audit, quantities: Mapping) -> None:
         names, computed = _formula(self.formula, quantities, self.place)
         of = {name: quantities[name].units for name in names}
         wanted = quantities[self.claim.claim].units
@@ -113,8 +113,9 @@ def _formula(text: str, quantities: Mapping, place: str):
         raise ParameterError(f"{place}: {text!r} is not a formula, such as 'window / rtt_avg'.") from None
     names = []
     for node in ast.walk(tree):
-        power = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)
-        large = power and not (isinstance(node.right, ast.Constant) and abs(node.right.value) <= LARGEST_POWER)
+        power = node.right if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) else None
+        exponent = power.value if isinstance(power, ast.Constant) else None
+        large = power and not (isinstance(exponent, int | float) and abs(exponent) <= LARGEST_POWER)
         called = isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS)
         strange = isinstance(node, ast.Constant) and not isinstance(node.value, int | float)
         if not isinstance(node, NODES + OPERATORS) or large or called or strange:
@@ -137,8 +138,9 @@ def _formula(text: str, quantities: Mapping, place: str):
 
 
 def _mapping(value: object, place: str, allowed) -> dict:
-    if not isinstance(value, dict) or (strange := [key for key in value if key not in allowed]):
-        given = value if not isinstance(value, dict) else strange[0]
+    strange = [key for key in value if key not in allowed] if isinstance(value, dict) else [value]
+    if not isinstance(value, dict) or strange:
+        given = strange[0]
         hint = "" if re.fullmatch("[A-Za-z]*", str(given)) else " Within braces, quote a value that has commas."
         wrong = "it is missing" if given is None else f"{given!r} is not allowed"
         raise ParameterError(f"{place}: {wrong}; allowed are the keys {', '.join(allowed)}.{hint}")
@@ -163,9 +165,8 @@ def _claims(claims: object, place: str) -> list[_Row]:
         where = f"{place}: number {number}"
         given = _mapping(given, where, KEYS["claim"])
         if "says" not in given or ("formula" in given) == ("why" in given) or ("formula" in given) > ("value" in given):
-            raise ParameterError(
-                f"{where}: a claim has 'says', and either 'value' and 'formula', or 'why' it is not tested."
-            )
+            message = f"{where}: a claim has 'says', and either 'value' and 'formula', or 'why' it is not tested."
+            raise ParameterError(message)
         if given.get("is", "equal") not in COMPARISONS:
             raise ParameterError(f"{where}: key 'is' has {given['is']!r}; allowed: {', '.join(COMPARISONS)}.")
         rows.append(_row(given, where, f"claim_{number}", "own numbers" if "formula" in given else NOT_HERE))

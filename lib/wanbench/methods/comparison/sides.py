@@ -235,7 +235,7 @@ def of_findings(sides: Iterable[Side]) -> pd.DataFrame:
     """
     frames = []
     for k, one in enumerate(sides):
-        rows = one.findings.assign(key=lambda found: found.page.fillna("") + "/" + found.name)
+        rows = pd.DataFrame(one.findings).assign(key=lambda found: found.page.fillna("") + "/" + found.name)
         rows = rows[(rows[list(findings.NUMBERS)] > 0).all(axis=1)].drop_duplicates("key").set_index("key")
         freedom = (rows.n.astype(float) - 1).where(lambda f: f > 0, np.inf)
         half = np.log(rows.high.astype(float) / rows.low.astype(float)) / 2

@@ -116,14 +116,14 @@ class Changes(RowsResult):
     def figure(self) -> go.Figure:
         rows = self.rows.iloc[:SHOWN_ROWS]
         figure = go.Figure()
-        grey = {"fillcolor": theme.GRID, "line_width": 0, "layer": "below"}
+        grey: dict = {"fillcolor": theme.GRID, "line_width": 0, "layer": "below"}
         figure.add_vrect(x0=1 / (1 + self.margin), x1=1 + self.margin, **grey)
         for verdict, shade in zip(VERDICTS, (theme.OUTSIDE, theme.UNKNOWN, theme.WITHIN), strict=True):
             at = np.flatnonzero(rows.verdict == verdict)
             part, style = rows.iloc[at], {"size": 8, "color": shade}
             names = [theme.plain(f"{row.quantity}, {row.key}: {text(row)}") for row in part.itertuples()]
             ends = (part.ratio, part.low, part.high)
-            primitives.interval_points(figure, at, *ends, marker=style, text=names, name=verdict)
+            primitives.interval_points(figure, at.tolist(), *ends, marker=style, text=names, name=verdict)
         primitives.label_rows(figure, [theme.plain(f"{row.quantity}, {row.key}") for row in rows.itertuples()])
         primitives.reference_line(figure, x=1)
         ends = rows[["ratio", "low", "high"]].clip(0.1, 10)  # intervals may be far wider
@@ -198,11 +198,11 @@ def combined(*parts: tuple) -> tuple[np.ndarray, np.ndarray]:
     >>> [float(number) for number in combined((1.0, 4.0), (1.0, 4.0))]
     [1.4142135623730951, 8.0]
     """
-    parts = [(np.asarray(variance, dtype=float), np.asarray(freedom, dtype=float)) for variance, freedom in parts]
-    total = sum(variance for variance, _ in parts)
+    arrays = [(np.asarray(variance, dtype=float), np.asarray(freedom, dtype=float)) for variance, freedom in parts]
+    total = sum(variance for variance, _ in arrays)
     with np.errstate(invalid="ignore", divide="ignore"):
-        freedom = total**2 / sum(np.where(variance > 0, variance**2 / own, 0.0) for variance, own in parts)
-    return np.sqrt(total), np.where(total > 0, freedom, sum(own for _, own in parts))
+        freedom = total**2 / sum(np.where(variance > 0, variance**2 / own, 0.0) for variance, own in arrays)
+    return np.sqrt(total), np.where(total > 0, freedom, sum(own for _, own in arrays))
 
 
 def _of_quantity(part: pd.DataFrame) -> pd.DataFrame:
@@ -261,10 +261,10 @@ def _over_keys(keys: pd.DataFrame, shift: np.ndarray) -> tuple[float, float, str
     names = {name: k for k, name in enumerate(sorted({*keys["first"], *keys.second}))}
     if len(names) < MIN_KEYS:
         return nan, nan, f"fewer than {MIN_KEYS} regions or settings"
-    ends = [keys[end].map(names).to_numpy() for end in ("first", "second")]
-    half = dyadic.ratio(shift, np.ones(len(shift)), *ends, len(names), 0.95)[1]
+    first, second = (keys[end].map(names).to_numpy() for end in ("first", "second"))
+    half = dyadic.ratio(shift, np.ones(len(shift)), first, second, len(names), 0.95)[1]
     pairs = f"{count(len(shift), 'pair')} of {count(len(names), 'region')}"
-    basis = count(len(names), "setting") if (ends[0] == ends[1]).all() else pairs
+    basis = count(len(names), "setting") if (first == second).all() else pairs
     return half / t_quantile(0.95, len(names) - 1), len(names) - 1, basis
 
 

@@ -66,9 +66,9 @@ def price(
     >>> between.value, between.low, between.high
     (0.01, 0.01, 0.08)
     """
-    prices = price_list() if prices is None else prices
-    check_choice("provider", provider, sorted(set(prices.provider)))
-    rows = prices[prices.provider == provider]
+    listed = price_list() if prices is None else prices
+    check_choice("provider", provider, sorted(set(listed.provider)))
+    rows = listed[listed.provider == provider]
     check_choice(f"item of {provider}", item, sorted(set(rows.item)))
     rows = rows[rows.item == item]
     check_choice(f"term of {item!r}", term, list(dict.fromkeys(rows.term)))

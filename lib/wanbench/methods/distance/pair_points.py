@@ -54,7 +54,7 @@ def against_distance(frame: pd.DataFrame, band_of, column: str, name: str) -> tu
     add_points(figure, frame, frame.distance_km, frame.value, f"%{{x:,.0f}} km<br>{HOVER[column]}")
     if column == "rtt_ms":
         add_light(figure, ends)
-    band = band_of(np.linspace(*ends, BAND_POINTS))
+    band = band_of(np.linspace(ends[0], ends[1], BAND_POINTS))
     primitives.band(figure, band.distance_km, band.low, band.high, color=BAND_COLOUR)
     style = {"color": theme.FIT, "width": 2.5, "dash": "solid"}
     figure.add_scatter(x=band.distance_km, y=band[column], mode="lines", name=name, line=style, hoverinfo="skip")

@@ -107,11 +107,11 @@ def lack_of_fit(design: np.ndarray, response: np.ndarray, cells: np.ndarray, squ
     freedom = len(response) - basis.shape[1]
     every, pure = _residual(np.column_stack([design, cells]), response)
     if (against := len(response) - every.shape[1]) >= 1:
-        return _f_test(left @ left, pure @ pure, freedom, against, response), REPLICATES
+        return _f_test(float(left @ left), float(pure @ pure), freedom, against, response), REPLICATES
     fitted = response - left
     added = np.column_stack([squares, (fitted - fitted.mean()) ** 2])
     every, pure = _residual(np.column_stack([design, added]), response)
-    return _f_test(left @ left, pure @ pure, freedom, len(response) - every.shape[1], response), BEND
+    return _f_test(float(left @ left), float(pure @ pure), freedom, len(response) - every.shape[1], response), BEND
 
 
 def _residual(columns: np.ndarray, response: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

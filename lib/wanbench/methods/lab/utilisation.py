@@ -223,9 +223,8 @@ def circuit_windows(metrics: pd.DataFrame, *, capacity_bps: float | None = None)
     rows = metrics[metrics.metric.isin(WAYS) & metrics.source.isin(["circuit", "cloudwatch"])]
     rows = rows[rows.interval_s > 0]
     if rows.empty:
-        raise MissingDataError(
-            "no metrics of a circuit with a known interval: none, or a single row, was imported or fetched."
-        )
+        message = "no metrics of a circuit with a known interval: none, or a single row, was imported or fetched."
+        raise MissingDataError(message)
     stated = metrics[(metrics.metric == "capacity") & (metrics.source == "circuit")]
     stated = stated.drop_duplicates(["subject", "at_utc"])[["subject", "at_utc", "value"]]
     rows = rows.merge(stated.rename(columns={"value": "rate_bps"}), on=["subject", "at_utc"], how="left")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import isnan, nan
 from textwrap import wrap
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -191,7 +192,7 @@ def used_limits(rows: pd.DataFrame) -> pd.Series:
 
 def _finding(row, page: str) -> Finding:
     judged = row.n_links - row.n_unknown
-    name = NAMES.get(row.quantity, row.quantity)
+    name = NAMES.get(row.quantity) or row.quantity
     are = "is" if judged == 1 else "are"
     sentence = f"{name[0].upper()}{name[1:]}: {row.n_within:,} of {count(judged, 'link')} {are} within the limit"
     if whole_run := row.quantity in OF_A_RUN:
@@ -224,7 +225,7 @@ def matching(frame: pd.DataFrame, key: tuple[str, str, str]) -> pd.DataFrame:
     return frame[(frame[LINK_KEY] == list(key)).all(axis=1)]
 
 
-def link_of(links: pd.DataFrame, key: tuple[str, str, str]):
+def link_of(links: pd.DataFrame, key: tuple[str, str, str]) -> Any:
     """Return the row of the link with this (run_id, from_region, to_region), or None; ParameterError for several."""
     rows = matching(check_columns("links", links, LINK_KEY), key)
     if len(rows) > 1:
@@ -233,7 +234,7 @@ def link_of(links: pd.DataFrame, key: tuple[str, str, str]):
     return next(rows.itertuples(index=False), None)
 
 
-def link_both_ways(links: pd.DataFrame, key: tuple[str, str, str]):
+def link_both_ways(links: pd.DataFrame, key: tuple[str, str, str]) -> Any:
     """Return the link (run_id, from_region, to_region) and the opposite link, or None if one of them is missing."""
     run_id, start, end = key
     pair = [link_of(links, way) for way in (key, (run_id, end, start))]

@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import nan
+from typing import Any
 
 import numpy as np
 
@@ -122,7 +123,7 @@ def reml(sums: Sums, random: int | None = None) -> Components:
     for form, (a, b) in zip(forms, basis, strict=True):
         form[a, b] = form[b, a] = 1.0
     residual = sums.square - sums.total_cross @ np.linalg.solve(sums.total_outer, sums.total_cross)
-    residual = residual / max(sums.n_pairs - k, 1)
+    residual = float(residual / max(sums.n_pairs - k, 1))
     if not residual > SMALLEST**2:
         return Components(1.0, np.zeros((k, k)))
     smallest = SMALLEST * residual
@@ -231,7 +232,7 @@ class LeaveOut:
         combination = np.asarray(combination, dtype=float)
         return np.einsum("...a,gahb,...b->...gh", combination, self.model_without, combination)
 
-    def scale(self, combination) -> np.ndarray:
+    def scale(self, combination) -> Any:
         """
         Return the factor that corrects the jackknife variance of a combination (..., k): its true variance over the
         expectation of its jackknife variance, both under the working model.
@@ -254,7 +255,7 @@ class LeaveOut:
         variance = self.scale(combination) * dyadic.jackknife(moved)
         return np.where(self.determined(combination), variance, np.nan), np.maximum(freedom, FEWEST_DEGREES)
 
-    def half(self, combination, level: float) -> np.ndarray:
+    def half(self, combination, level: float) -> Any:
         """Compute half the width of the interval of combinations (..., k) of the coefficients."""
         variance, freedom = self.spread(combination)
         with np.errstate(invalid="ignore"):

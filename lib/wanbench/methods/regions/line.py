@@ -95,7 +95,7 @@ def pearson_interval(total: np.ndarray, without: np.ndarray, left: LeaveOut, lev
     log = np.log(scatters)
     scattered = scatter * np.exp(height_factor * (log - log.mean()))
     z = fisher_z(moved * np.sqrt(spreads / (moved**2 * spreads + scattered)))
-    return _interval(r, jackknife(z), left, level)
+    return _interval(float(r), jackknife(z), left, level)
 
 
 def spearman_interval(rho: float, without: np.ndarray, left: LeaveOut, level: float) -> Interval:
@@ -186,7 +186,7 @@ class Line:
     @property
     def n_places(self) -> int:
         """The number of units that intervals treat as independent."""
-        return self.grouped.n
+        return self.grouped.n if self.grouped else 0
 
     def band(self, x) -> pd.DataFrame:
         """Return the line at `x` with its interval: columns x, y, low, high."""

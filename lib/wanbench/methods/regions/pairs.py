@@ -106,7 +106,7 @@ class Sample:
     def both(self) -> np.ndarray:
         return unordered_numbers(self.first, self.second, self.n_regions)
 
-    def counted(self, grouped=None) -> dict[str, int]:
+    def counted(self, grouped=None) -> dict:
         """Return the fields `n`, `n_regions` and, with `grouped` (`places.Units`), `n_places` of an Estimate."""
         return {"n": self.n_pairs, "n_regions": self.n_regions} | ({"n_places": grouped.n} if grouped else {})
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from wanbench.checks import check_kind, refusal
+from wanbench.checks import refusal
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, interval, quantity
 from wanbench.methods.result import Estimate, Result
@@ -109,7 +109,8 @@ def with_and_without(
 
     Raises ParameterError: the analysis is impossible even with all pairs.
     """
-    check_kind("analysis", analysis, Callable)
+    if not callable(analysis):
+        raise refusal("analysis", type(analysis).__name__, "Callable")
     flagged = suspects(pairs, flags, about=about)
     flags = concerning(flags, about)
     with_all = analysis(pairs)

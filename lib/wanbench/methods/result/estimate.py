@@ -212,7 +212,7 @@ def tails(level: float = LEVEL) -> list[float]:
     return [(1 - level) / 2, (1 + level) / 2]
 
 
-def t_quantile(level: float, freedom: float) -> float:
+def t_quantile(level: float, freedom) -> float:
     """
     Return half the width, in standard errors, of a two-sided interval by Student's t; NaN if `freedom` is not positive.
 

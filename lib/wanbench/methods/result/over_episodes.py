@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from wanbench.formatting import percent
-from wanbench.methods.result import RowsResult
+from wanbench.methods.result import Estimate, RowsResult
 
 from .means import Median, median_of
 
@@ -48,7 +48,7 @@ class OverEpisodes(RowsResult):
         return median_of(floats(own[name]), censored, level=self.level, unit=self.UNITS.get(name, "s"), **about)
 
     @property
-    def estimates(self) -> tuple[Median, ...]:
+    def estimates(self) -> tuple[Estimate, ...]:
         """Return the medians of all quantities in all settings, except quantities never seen in a setting."""
         every = (self.of(setting, name) for setting in self.settings for name in self.QUANTITIES)
         return tuple(each for each in every if each.n)

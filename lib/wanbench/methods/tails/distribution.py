@@ -280,7 +280,7 @@ class Tail:
         beyond = beyond if upper else min(max(beyond, FEW_BEYOND), self.n - 1)
         while True:
             x = self.at_rank(self.n - round(beyond))
-            effect = max(effect, self.parts.design_effect(x, level) if isfinite(x) else 1.0)
+            effect = max(effect, self.parts.design_effect(x, level) if self.parts and isfinite(x) else 1.0)
             end = order.ranks(self.n, q, level, max(self.n / effect, 1.0))[upper]
             beyond *= factor
             if end is None or not 1 <= beyond < self.n or (end < self.n - beyond) is upper:
@@ -305,7 +305,7 @@ class Tail:
         claim = f"{order.name(q)[1:]} % of the records of {self.name} took at most {{}}"
         numbers = (value if isfinite(value) else nan, low, high)
         how = (EFFECTIVE.format(kind) if kind else METHOD, ASSUMPTIONS[kind], _basis(self, q, kind, effective_n))
-        about = {"level": level}
+        about: dict = {"level": level}
         about["naive"] = Interval(NAIVE, *self.independent_interval(q, level)) if kind else Interval(NAIVE)
         about["warnings"] = (*self._interval_cautions(q, level, effective_n, high), *self.cautions)
         about["standard_error"] = width / (2 * stats.norm.ppf((1 + level) / 2)) if isfinite(width) else nan
@@ -342,7 +342,7 @@ class Tail:
 
 def _basis(tail: Tail, q: float, kind: str, effective_n: float) -> str:
     basis, bursts = count(tail.n, "record"), tail.bursts(q)
-    if kind == "runs":
+    if kind == "runs" and tail.parts:
         basis += f" of {count(tail.parts.n_runs, 'run')}"
     basis += f" worth {number(effective_n, 0)}" if effective_n < NEARLY_ALL * tail.n else ""
     basis += f", after {number(tail.n_cut, 0)} of warm-up" if tail.n_cut else ""

@@ -24,7 +24,7 @@ def check_quantile(q: float) -> float:
 
 def check_quantiles(at) -> list[float]:
     """Return one quantile or several as a list; ParameterError if one is invalid or there is none."""
-    result = list(at) if isinstance(at, Iterable) and not isinstance(at, str) else [at]
+    result: list = list(at) if isinstance(at, Iterable) and not isinstance(at, str) else [at]
     if not result:
         raise refusal("at", at, "one quantile or more, such as 0.99")
     return [check_quantile(q) for q in result]

@@ -63,7 +63,7 @@ class Knee:
 
 def fit(x: np.ndarray, y: np.ndarray) -> Knee:
     """Fit by Huber's loss (constant 1.345, scale 1.4826 MAD of the residuals); x must be ascending."""
-    robust, scale = np.ones((1, len(x))), inf
+    robust, scale, level, falling = np.ones((1, len(x))), inf, x, y
     for _ in range(2 * ROUNDS):
         level, falling = least_squares(x, y, robust)
         residual = y - np.minimum(level[0], falling[0] - x)
@@ -82,7 +82,7 @@ def refit(knee: Knee, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     step = max(1, CHUNK_CELLS // len(knee.x))
     for start in range(0, len(weights), step):
         part = weights[start : start + step]
-        robust = np.broadcast_to(knee.robust, part.shape)
+        robust, c, k = np.broadcast_to(knee.robust, part.shape), level, falling
         for _ in range(ROUNDS):
             c, k = least_squares(knee.x, knee.y, part * robust)
             robust = huber_weights(knee.y - np.minimum(c[:, None], k[:, None] - knee.x), knee.scale)

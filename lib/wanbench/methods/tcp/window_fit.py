@@ -228,7 +228,7 @@ def window_of(
         _estimate(name, values[name], ends[name], sample, places, level, warnings + more[name]) for name in NAMES
     ]
     estimates[0] = replace(estimates[0], assumption=estimates[0].assumption + assumption)
-    return WindowFit(*estimates, frame)
+    return WindowFit(estimates[0], estimates[1], estimates[2], frame)
 
 
 def _few_beyond(sides: dict[str, tuple[int, int]], n_places: int) -> tuple[str, ...]:
@@ -368,7 +368,7 @@ def _window_half(fit: knee.Knee, places, left, alone, level: float, otherwise: f
     if not isfinite(freedom):
         return otherwise
     by_region, by_pair = dyadic.jackknife(left), dyadic.jackknife(alone)
-    return t_quantile(level, max(freedom, 1)) * np.sqrt(max(by_region - share * by_pair, by_pair))
+    return float(t_quantile(level, max(freedom, 1)) * np.sqrt(max(by_region - share * by_pair, by_pair)))
 
 
 def _percentiles(values: np.ndarray, level: float) -> tuple[float, float]:

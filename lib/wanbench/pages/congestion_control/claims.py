@@ -73,7 +73,7 @@ class Agreement(RowsResult):
         found = []
         for what, part in ({"the published cells": self.rows} | parts).items():
             words = f"of {what} lie inside our intervals"
-            about = {"unit_name": "cell", "quantity": f"share {words}", "claim": f"{{}} {words}"}
+            about: dict = {"unit_name": "cell", "quantity": f"share {words}", "claim": f"{{}} {words}"}
             found.append(share_of(int(part.inside.sum()), len(part), **about))
         return tuple(found)
 

@@ -72,8 +72,9 @@ def geo_kafka(*, cost: ClusterCost | None = None, **measured: Estimate | Result 
     audit = read_claims(SOURCE)
     own_numbers(audit)
     apply_rules(audit, RULES, SHOWN, measured)
-    for claim in ("per-hour", "per-message") if cost is not None else ():
-        audit.note(claim, f"Re-run, without a verdict, at its own rate: {cost.sentence}")
+    own_rate = "" if cost is None else f"Re-run, without a verdict, at its own rate: {cost.sentence}"
+    for claim in ("per-hour", "per-message") if own_rate else ():
+        audit.note(claim, own_rate)
     return audit
 
 
@@ -291,7 +292,7 @@ def _cost(audit: Audit) -> None:
             "which the source uses but does not count, reduces this cost by a ratio that the source does not state.",
         )
     _per_message(audit)
-    ratio = own.variable_over_fixed.estimate
+    ratio = own.variable_over_fixed.estimate if own.variable_over_fixed else float("inf")
     audit.judge(
         "dwarfed",
         ratio >= DWARFS,

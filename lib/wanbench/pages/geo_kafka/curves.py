@@ -140,9 +140,8 @@ class Curves(Result):
         """Return the curve of a factor; MissingDataError if no trial changes it alone."""
         if factor not in self.curves:
             known = ", ".join(self.curves) or "none"
-            raise MissingDataError(
-                f"not measured, because no trial changes {factor} alone. The settings changed alone: {known}."
-            )
+            message = f"not measured, because no trial changes {factor} alone. The settings changed alone: {known}."
+            raise MissingDataError(message)
         return self.curves[factor]
 
     def trials(self, factor: str) -> pd.DataFrame:

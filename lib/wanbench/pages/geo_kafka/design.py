@@ -134,7 +134,7 @@ def bandwidth_delay_bytes(links: Links) -> int:
     rates = [link.rate_bps for link in links.values() if link.rate_bps]
     if not rates:
         raise ParameterError("buffers of a bandwidth-delay product need links that have a rate; none has.")
-    back_ms = {pair: links[pair[::-1]].delay_ms if pair[::-1] in links else 0.0 for pair in links}
+    back_ms = {(a, b): links[b, a].delay_ms if (b, a) in links else 0.0 for a, b in links}
     rtt_ms = max(link.delay_ms + back_ms[pair] for pair, link in links.items())
     return ceil(min(rates) / 8 * rtt_ms / 1000)
 

@@ -81,9 +81,9 @@ def placement(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> Placemen
         "topics spread over regions": (result.spread, spread),
         "topics in sync in all regions": (result.spread & result.all_in_sync, synced),
     }
-    about = {"basis": count(len(result), "topic"), "method": METHOD, "assumption": ASSUMPTION}
+    about: dict = {"basis": count(len(result), "topic"), "method": METHOD, "assumption": ASSUMPTION}
     estimates = [
         share_of(int(flags.sum()), len(flags), quantity=quantity, claim=claim, **about)
         for quantity, (flags, claim) in shares.items()
     ]
-    return Placement(*estimates, result)
+    return Placement(estimates[0], estimates[1], estimates[2], result)

@@ -173,7 +173,7 @@ def client_rack(trials: pd.DataFrame, rates: TrialRates, tables: Mapping[str, pd
 
 def _ratio(totals: pd.DataFrame) -> Estimate:
     sides = [totals.crossings[totals.reading == name].to_numpy() for name in (RACK, LEADERS, NONE)]
-    value, low, high = ratio_of_differences(*sides, LEVEL)
+    value, low, high = ratio_of_differences(sides[0], sides[1], sides[2], LEVEL)
     sizes, notes = [len(side) for side in sides], ()
     if min(sizes) < 2:
         notes = ("no interval, because a setting was measured only once",)
@@ -182,5 +182,5 @@ def _ratio(totals: pd.DataFrame) -> Estimate:
     name = "cross-region bytes of consumers, with client.rack over without"
     claim = "With client.rack, consumers cause {} of the bytes across regions that they cause without it"
     basis = f"{sizes[0]} trials with it, {sizes[1]} without it, {sizes[2]} without consumers"
-    about = {"basis": basis, "level": LEVEL, "warnings": notes}
+    about: dict = {"basis": basis, "level": LEVEL, "warnings": notes}
     return Estimate(name, claim, value, low, high, "fraction", sum(sizes), METHOD, ASSUMPTION, **about)

@@ -125,7 +125,7 @@ def region_limits(
 def _rate(trial: Mapping, link, pair: tuple) -> float:
     own = {trial["from_region"], trial["to_region"]} == set(pair) and trial["rate_bps"] is not None
     rate = trial["rate_bps"] if own else link.rate_bps
-    return inf if pd.isna(rate) else float(rate)
+    return inf if rate is None or pd.isna(rate) else float(rate)
 
 
 def _spread(n: int, regions: list[str]) -> dict[str, float]:
@@ -133,7 +133,7 @@ def _spread(n: int, regions: list[str]) -> dict[str, float]:
     return {region: len(range(k, n, len(regions))) for k, region in enumerate(regions) if k < n}
 
 
-def _copies(placed: pd.DataFrame, senders: dict, readers: dict, trial: dict) -> dict[tuple, float]:
+def _copies(placed: pd.DataFrame, senders: dict, readers: dict, trial: Mapping) -> dict[tuple, float]:
     """Return the bytes that each link carries per byte appended to the log, by (from, to)."""
     copies: dict[tuple, float] = {}
 

@@ -104,7 +104,7 @@ class Predictor:
         index = {name: k for k, name in enumerate(self.sample.regions)}
         indices = [index.get(name, -1) for name in ends]
         situation = ("none", "one", "both")[sum(k >= 0 for k in indices)]
-        new = prediction_fits.NewPairs(*np.array(indices)[:, None], np.array([distance]))
+        new = prediction_fits.NewPairs(np.array(indices[:1]), np.array(indices[1:]), np.array([distance]))
         notes = self.sample.warnings()
         for name, k in zip(ends, indices, strict=True):
             if k >= 0 and (n := int(self.fits.rtt.observed.measured[k])) < FEW_PAIRS:
@@ -208,9 +208,8 @@ def observe(pairs: pd.DataFrame) -> tuple[prediction_fits.ObservedPairs, Sample]
     rtt = unordered(pairs, "rtt_ms")
     require_regions(rtt, prediction_fits.MIN_REGIONS, "a prediction")
     if rtt.n_pairs < prediction_fits.MIN_PAIRS:
-        raise ParameterError(
-            f"a prediction needs {prediction_fits.MIN_PAIRS} pairs with an RTT; there are {rtt.n_pairs}"
-        )
+        message = f"a prediction needs {prediction_fits.MIN_PAIRS} pairs with an RTT; there are {rtt.n_pairs}"
+        raise ParameterError(message)
     if np.ptp(rtt.frame.distance_km) <= 0:
         raise ParameterError("a prediction needs pairs of different distance; all have the same")
     throughput, by_direction = None, {}

@@ -19,6 +19,7 @@ from math import inf
 
 import numpy as np
 
+from wanbench.checks import LATER
 from wanbench.methods.distance.straight_lines import THOUSAND_KM
 from wanbench.methods.regions.pairs import Sample
 from wanbench.methods.tcp import knee
@@ -224,9 +225,9 @@ class Fits:
     """
 
     rtt: Model
-    throughput: Model | None = None
+    throughput: Model = LATER
     window: knee.Knee | None = None
-    on_throughput: np.ndarray | None = None
+    on_throughput: np.ndarray = LATER
 
     @property
     def base(self) -> str:
@@ -266,7 +267,7 @@ class Fits:
     def deviations(self, quantity: str, situation: str) -> np.ndarray:
         """Return measured minus predicted of each left-out value: in ms, or of log throughput (natural logarithm)."""
         model = self.rtt if quantity == "rtt_ms" else self.throughput
-        none = NewPairs(*(np.empty(0, dtype=int),) * 2, np.empty(0))
+        none = NewPairs(np.empty(0, dtype=int), np.empty(0, dtype=int), np.empty(0))
         return self._deviations(quantity, situation, model, none)[0]
 
     def _deviations(self, quantity, situation, model: Model, new: NewPairs):
@@ -281,7 +282,7 @@ class Fits:
             index = kept[unit] if situation != "one" else unit
             rtt = self.rtt.coefficients(situation)[index]
             rtt_rows = self.rtt.rows(new)
-            floor = light_rtt_ms(new.distance_km)
+            floor = np.asarray(light_rtt_ms(new.distance_km))
             own_rtt, own_floor = self.rtt.fit.design[kept][pair] * rtt, light_rtt_ms(model.observed.distance_km[pair])
             predicted = predicted + window_log_bps(self.window, np.maximum(own_rtt.sum(axis=1), own_floor))
             centre = centre + window_log_bps(self.window, np.maximum(rtt_rows @ rtt.T, floor[:, None]))

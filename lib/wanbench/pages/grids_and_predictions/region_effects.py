@@ -122,7 +122,7 @@ def fit_effects(fixed: np.ndarray, first, second, n_regions: int, y: np.ndarray)
     first, second: Indices of each pair's regions, from 0 to `n_regions` - 1 (pairs,).
     """
     design, n_fixed = design_rows(fixed, first, second, n_regions), fixed.shape[1]
-    weights = np.ones(len(y))
+    weights, coefficients, ratio = np.ones(len(y)), np.empty(0), np.nan
     for round_ in range(ROUNDS):
         normal, right = _gram(fixed, first, second, n_regions, weights, y)
         total = float((weights * y) @ y)

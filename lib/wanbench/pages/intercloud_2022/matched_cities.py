@@ -59,9 +59,10 @@ def matched_cities(pairs: pd.DataFrame, *, column: str = "rtt_ms") -> MatchedCit
     value = {(row.region_a, row.region_b): row.value for row in sample.frame.itertuples()}
     rows = []
     for (i, (a1, g1, _)), (j, (a2, g2, _)) in combinations(enumerate(cities), 2):
-        four = [value.get(tuple(sorted(ends)), nan) for ends in ((a1, g2), (g1, a2), (a1, a2), (g1, g2))]
+        ends = ((a1, g2), (g1, a2), (a1, a2), (g1, g2))
+        four = np.array([value.get((min(pair), max(pair)), nan) for pair in ends])
         if np.isfinite(four).all():
-            four = np.log(four) if as_ratio else np.array(four)
+            four = np.log(four) if as_ratio else four
             rows.append((i, j, four[:2].mean(), four[2:].mean()))
     if not rows:
         raise ParameterError(
@@ -78,7 +79,7 @@ def matched_cities(pairs: pd.DataFrame, *, column: str = "rtt_ms") -> MatchedCit
     if len(used) < FEWEST_FOR_INTERVAL:
         warnings += (f"no interval from {len(used)} cities; it needs {FEWEST_FOR_INTERVAL}",)
     else:
-        half = dyadic.ratio(difference, np.ones(n), *ends, len(used), LEVEL)[1]
+        half = dyadic.ratio(difference, np.ones(n), ends[0], ends[1], len(used), LEVEL)[1]
     back = np.exp if as_ratio else np.asarray  # ratios are analysed as differences of logarithms
     result = Estimate(
         f"between clouds {'over' if as_ratio else 'minus'} within one cloud, same cities",
@@ -91,7 +92,7 @@ def matched_cities(pairs: pd.DataFrame, *, column: str = "rtt_ms") -> MatchedCit
         n_regions=2 * len(used),
         method=METHOD,
         assumption=ASSUMPTION,
-        naive=Interval(PAIRS_INDEPENDENT, back(mean - naive), back(mean + naive)),
+        naive=Interval(PAIRS_INDEPENDENT, float(back(mean - naive)), float(back(mean + naive))),
         warnings=warnings,
     )
     names = np.array([f"{one} / {other}" for one, other, _ in cities])

@@ -60,7 +60,7 @@ def nearest_region(pairs: pd.DataFrame, *, resamples: int = 4_000, seed: int = 0
     used = rows[enough]
     if used.empty:
         raise ParameterError(f"no region has throughput to {MIN_TARGETS} regions of another cloud")
-    sources = pd.DataFrame([_source(*key, group) for key, group in used.groupby(["from_region", "to_cloud"])])
+    sources = pd.DataFrame([_source(a, b, group) for (a, b), group in used.groupby(["from_region", "to_cloud"])])
     regions, index = np.unique(sources.from_region.to_numpy(dtype=str), return_inverse=True)
     relative = sources.relative.to_numpy()
     good = (relative >= NEARLY).astype(float)

@@ -224,7 +224,7 @@ def correlations(selections: Mapping[str, pd.DataFrame], claimed: float, *, colu
         pearson = fit(used, resamples=FEWEST_RESAMPLES).pearson
         varies = len(used) > 2 and np.ptp(y) > 0 and np.ptp(used.distance_km) > 0
         r_rows = float(np.corrcoef(used.distance_km, y)[0, 1]) if varies else nan
-        ends = (pearson.low, pearson.high) if pearson.n_regions >= FEWEST_FOR_INTERVAL else (nan, nan)
+        ends = (pearson.low, pearson.high) if (pearson.n_regions or 0) >= FEWEST_FOR_INTERVAL else (nan, nan)
         off_by = min(abs(r_rows - claimed), abs(pearson.estimate - claimed))
         counted = (label, len(used), pearson.n, pearson.n_regions)
         rows.append((*counted, r_rows, pearson.estimate, *ends, bool(off_by <= half_step * (1 + 1e-9))))

@@ -38,9 +38,8 @@ def of_run(run: Mapping[str, pd.DataFrame], pairs: pd.DataFrame) -> Verdicts:
     """
     transfers, links = run["transfers"], run["links"]
     if links.empty:
-        raise MissingDataError(
-            "the hosts of this run have no emulated links, so there are no settings to compare with."
-        )
+        message = "the hosts of this run have no emulated links, so there are no settings to compare with."
+        raise MissingDataError(message)
     run_id = str(transfers.run_id.iloc[0]) if transfers.run_id.nunique() == 1 else ""
     lossy = {tuple(pair) for pair in links[links.loss > 0][["from_region", "to_region"]].to_numpy()}
     whole = [not {ends, ends[::-1]} & lossy for ends in zip(pairs.from_region, pairs.to_region, strict=True)]

@@ -125,7 +125,7 @@ def marks(runs: pd.DataFrame, transfers: pd.DataFrame, links: pd.DataFrame) -> V
     return Verdicts.of(rows)
 
 
-def schedule(probes: pd.DataFrame, runs: pd.DataFrame, links: Mapping[tuple[str, str], object]) -> Verdicts:
+def schedule(probes: pd.DataFrame, runs: pd.DataFrame, links: Mapping) -> Verdicts:
     """
     Judge the delay, loss and rate of links whose settings change by a schedule, in each step of the schedule.
 
@@ -183,10 +183,8 @@ def mtu(echoes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
             rows.append(row | judged(0.0, answers, np.nan, np.nan, 0.0))
         else:
             row = row_of(key, "mtu", "bytes", np.nan, "0 bytes", len(told))
-            asked, note = (
-                float(link.mtu_bytes),
-                f"{(~group.lost).sum()} of {len(group)} echoes then came back in pieces",
-            )
+            asked = float(link.mtu_bytes)
+            note = f"{(~group.lost).sum()} of {len(group)} echoes then came back in pieces"
             rows.append(row | judged(asked, told.iloc[0], np.nan, np.nan, 0.0, note) if len(told) else row)
     return Verdicts.of(rows)
 

@@ -35,7 +35,7 @@ class Rhythm(RowsResult):
     """
 
     measure: str
-    estimates: tuple[Estimate, ...] = ()
+    estimates: tuple[Estimate, ...] = ()  # pyright: ignore[reportIncompatibleMethodOverride]  # a field
 
     TITLE = "Hours of the day and weekdays"
 

@@ -75,7 +75,7 @@ def evidence(
     ):
         pair = trials[trials.setting.isin([setting, plain])]
         with suppress(ParameterError):  # one of the two has no positive value
-            ratio = compare_all(pair, column, "").ratios[setting, plain]
+            ratio = compare_all(pair, column, "").ratios[str(setting), str(plain)]
             estimates[name] = replace(ratio, quantity=title, claim=text)
     return estimates
 
@@ -83,7 +83,7 @@ def evidence(
 def _spread(trials: pd.DataFrame, setting: str) -> Estimate:
     """Return the largest over the smallest messages per second of a setting's trials, without an interval."""
     values = trials.messages_per_s[trials.setting == setting]
-    about = {"basis": count(len(values), "trial"), "warnings": ("more repeats would widen the range",)}
+    about: dict = {"basis": count(len(values), "trial"), "warnings": ("more repeats would widen the range",)}
     about |= {"method": "largest over smallest of the trials", "assumption": "none: it describes these trials"}
     texts = "largest over smallest rate of one size", f"The largest rate of a trial of {setting} is {{}} the smallest"
     return Estimate(*texts, float(values.max() / values.min()), nan, nan, "times", len(values), **about)
@@ -182,7 +182,7 @@ def _costs(audit: Audit) -> list[tuple[str, bool | None, str]]:
             f"{number(brokers * copies, 2)} in the second."
         )
         rows.append((f"{name}-billion", None, working))
-    order = sorted(costs, key=costs.get)
+    order = sorted(costs, key=costs.__getitem__)
     gap = number(PERCENT * (costs[order[1]] / costs[order[0]] - 1), 1)
     lowest = (
         f"Holds if the cost of {LEADER} is the lowest. The source's numbers: {order[0]}, then {order[1]} with {gap} % "
@@ -203,7 +203,7 @@ def _costs(audit: Audit) -> list[tuple[str, bool | None, str]]:
 def _rates(audit: Audit) -> list[tuple[str, bool | None, str]]:
     """Judge the source's sentences on performance by the rates that its costs imply."""
     rates = {name: messages_per_s(audit, name) for name in INSTANCES}
-    order = sorted(rates, key=rates.get, reverse=True)
+    order = sorted(rates, key=rates.__getitem__, reverse=True)
     listed = ", ".join(f"{name} {number(rates[name] / MEGA)}" for name in order)
     own = f"The source's numbers: price over cost, in million messages/s, is {listed}."
     first, close, produced = order[0] == RIVAL, rates[RIVAL] / rates[LEADER], rates[LEADER] / rates[RIVAL]
@@ -252,7 +252,7 @@ def _rates(audit: Audit) -> list[tuple[str, bool | None, str]]:
 def _disks(audit: Audit) -> list[tuple[str, bool | None, str]]:
     """Judge whether all disks can be saturated at the rates that the costs imply."""
     shares = {name: _mb_per_s(audit, name) / audit.number(f"{name}-ebs-bytes") for name in INSTANCES}
-    order = sorted(shares, key=shares.get, reverse=True)
+    order = sorted(shares, key=shares.__getitem__, reverse=True)
     least = shares[order[-1]] / shares[order[0]]
     each = ", ".join(f"{name} {quantity(shares[name], 'fraction')}" for name in order)
     saturated = (

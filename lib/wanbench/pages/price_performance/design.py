@@ -65,7 +65,7 @@ def sizes_of_brokers(
     def trial(each: tuple, placement=None, rate_bps: float | None = None):
         rate_bps = rate_bps or sum(size.link_bps for size in each if size)
         records_per_s = rate_bps / 8 / load.record_bytes / load.producers
-        records = {"records": int(records_per_s * duration_s), "warmup_records": int(records_per_s * warmup_s)}
+        records: dict = {"records": int(records_per_s * duration_s), "warmup_records": int(records_per_s * warmup_s)}
         return KafkaTrial(
             replace(load, placement=placement, **records),
             client_regions=tuple(clients_in),
@@ -79,7 +79,7 @@ def sizes_of_brokers(
 
     def of_type(number: int, name: str, processors: float, mbps: float):
         own = range(number * brokers, (number + 1) * brokers)
-        size = BrokerSize(name, price_usd_per_hour=usd_per_hour[name])
+        size = BrokerSize(name, price_usd_per_hour=(usd_per_hour or {})[name])
         each = tuple(size if broker in own else None for broker in range(brokers * len(sizes)))
         placement = tuple((own[partition % brokers] + 1,) for partition in range(load.partitions))
         return trial(each, placement, brokers * mbps * 1e6)

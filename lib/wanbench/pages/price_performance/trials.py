@@ -70,8 +70,9 @@ def usd_per_hour(broker_sizes: str, brokers: int, setting: str) -> float:
     >>> usd_per_hour('[{"name": "a", "price_usd_per_hour": 0.5}, null]', 2, "a")
     0.5
     """
-    usd = [size.get("price_usd_per_hour") for size in each_size(broker_sizes, brokers) if size is not None]
-    if not usd or None in usd:
+    used = [size for size in each_size(broker_sizes, brokers) if size is not None]
+    usd = [price for size in used if (price := size.get("price_usd_per_hour")) is not None]
+    if not usd or len(usd) < len(used):
         raise ParameterError(f"setting {setting} has brokers without a price; allowed: sizes with price_usd_per_hour.")
     return float(sum(usd))
 
@@ -119,7 +120,7 @@ class SizeTrials(Result):
 
     trials: pd.DataFrame
     failed: pd.DataFrame
-    cautions: tuple[str, ...] = ()
+    cautions: tuple[str, ...] = ()  # pyright: ignore[reportIncompatibleMethodOverride]  # a field
 
     TITLE = "Trials by setting"
 

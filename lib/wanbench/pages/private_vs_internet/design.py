@@ -51,7 +51,7 @@ class Path:
         >>> Path("private", 62.5, 0.7).link(2e8).jitter_ms.__round__(2)
         0.49
         """
-        jitter = {"jitter_ms": self.rtt_sd_ms / sqrt(2), "jitter_correlation_s": self.correlation_s}
+        jitter: dict = {"jitter_ms": self.rtt_sd_ms / sqrt(2), "jitter_correlation_s": self.correlation_s}
         return LinkSettings(self.rtt_ms / 2, rate_bps=rate_bps, **jitter)
 
 
@@ -94,9 +94,8 @@ def two_paths(
     check_number("background_share", background_share, 0, 0.99)
     check_number("rate_bps", rate_bps, 0, above=True)
     if load.duration_s is None:
-        raise ParameterError(
-            "load has no duration_s; allowed: a load with duration_s, as pings and background need one."
-        )
+        message = "load has no duration_s; allowed: a load with duration_s, as pings and background need one."
+        raise ParameterError(message)
     of = {path.setting: path for path in paths}
     waiting = {scale: designs.interleaved(list(of), blocks, seed=seed) for scale, blocks in scales.items()}
     trials, number = [], 0
@@ -165,7 +164,7 @@ def _trial(load, link, background_share, alongside):
     lasts_s = ceil(load.warmup_s + load.duration_s + OVERLAP_S)
     background = None
     if background_share:
-        sizes = {"block_bytes": 1400, "window_bytes": BACKGROUND_WINDOW_BYTES}
+        sizes: dict = {"block_bytes": 1400, "window_bytes": BACKGROUND_WINDOW_BYTES}
         background = Iperf3(duration_s=lasts_s, udp=True, rate_bps=background_share * link.rate_bps, omit_s=0, **sizes)
     ping = Ping(count=round(lasts_s / PING_INTERVAL_S), interval_s=PING_INTERVAL_S)
     return KafkaTrial(load, link=link, background=background, ping=ping, alongside=alongside)

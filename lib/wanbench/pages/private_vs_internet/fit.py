@@ -126,8 +126,8 @@ def fit_factorial(
     names = list(check_kind("factors", factors, Iterable))
     terms = chosen_terms(names, interactions)
     runs, left_out, levels = usable_runs(observations, response, names, contrasts, block)
-    factors = factors_of(runs, names, levels)
-    codes = coded(factors, runs)
+    used = factors_of(runs, names, levels)
+    codes = coded(used, runs)
     blocks = runs["_block"] if block else None
     aliases = alias_table(runs, names)
     design = with_blocks(columns(codes, terms), blocks)
@@ -145,7 +145,7 @@ def fit_factorial(
     cautions = _cautions(left_out, lack_p, against, freedom, aliases)
     pooled = np.asarray(fit.cov_params())
     sums = _Combinations(fit.params, robust, pooled, freedom, level, basis, len(runs), cautions)
-    elasticities, doublings, effects = _main_effects(sums, factors, response)
+    elasticities, doublings, effects = _main_effects(sums, used, response)
     thesis = None
     measured = grid = pd.DataFrame(columns=[*names, "gain", "low", "high", "verdict"])
     if {delay, rate} <= {*elasticities}:
@@ -154,14 +154,14 @@ def fit_factorial(
         claim = f"On average between the levels, {claim}"
         thesis = sums.estimate(gain, "halved delay over doubled rate", claim, _doubled, "times")
         covariances = (robust.covariance, pooled)
-        gain_map = GainMap(factors, terms, delay, rate, fit.params, covariances, freedom, level)
+        gain_map = GainMap(used, terms, delay, rate, fit.params, covariances, freedom, level)
         measured, grid = runs[names].drop_duplicates().sort_values(names), gain_map.grid(runs)
         gain_map.make_simultaneous(pd.concat([measured, grid], ignore_index=True))
         measured, grid = gain_map.gains(measured), gain_map.gains(grid)
-    interactions = _interactions(sums, terms, factors, response)
+    crossed = _interactions(sums, terms, used, response)
     runs = runs.assign(fitted=np.exp(fit.fittedvalues), residual=fit.resid)
     runs = runs.rename(columns={"_response": "response", "_block": "block"})
-    estimates = (elasticities, interactions, doublings, effects, thesis)
+    estimates = (elasticities, crossed, doublings, effects, thesis)
     return Factorial(*estimates, measured, grid, aliases, response, delay, rate, lack_p, runs, left_out)
 
 

@@ -68,5 +68,5 @@ class GainMap:
     def _weights(self, points: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return, per point, the weights with which coefficients sum to both elasticities and to log2 of the gain."""
         codes = coded(self.factors, points)
-        along = [slopes(name, codes, self.terms, len(self.params)) for name in (self.delay, self.rate)]
-        return (*along, -along[0] - along[1])
+        delay, rate = (slopes(name, codes, self.terms, len(self.params)) for name in (self.delay, self.rate))
+        return delay, rate, -delay - rate

@@ -52,10 +52,8 @@ class RttTable(Result):
         listed = []
         for setting, published in PUBLISHED.items():
             four = " / ".join(self.numbers[setting, name].formatted.removesuffix(" ms") for name in STATISTICS)
-            source, basis = (
-                " / ".join(f"{value:g}" for value in published.values()),
-                self.numbers[setting, "mean"].basis,
-            )
+            source = " / ".join(f"{value:g}" for value in published.values())
+            basis = self.numbers[setting, "mean"].basis
             listed.append(
                 f"RTT over “{setting}”, min / mean / max / mdev: {four} ms ({basis}; in the source {source})."
             )

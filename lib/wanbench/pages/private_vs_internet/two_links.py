@@ -271,8 +271,9 @@ def _seconds(trials: pd.DataFrame, rates: TrialRates, value: str) -> pd.DataFram
     return trials.assign(_value=trials[value], second=0)
 
 
-def _sides(rows: pd.DataFrame, value: str) -> list[np.ndarray]:
-    return [rows[value][rows.link == name].to_numpy(dtype=float) for name in LINKS]
+def _sides(rows: pd.DataFrame, value: str) -> tuple[np.ndarray, np.ndarray]:
+    first, second = (rows[value][rows.link == name].to_numpy(dtype=float) for name in LINKS)
+    return first, second
 
 
 def _compare(
@@ -280,12 +281,12 @@ def _compare(
 ) -> tuple[pd.DataFrame, Estimate | None, Estimate]:
     """Return the pairs, the ratio from pairs (None for fewer than two), and the ratio from all trials."""
     label = MEASURED[value][0]
-    names = {"quantity": f"ratio of means, {label}", "unit": "times", "level": LEVEL}
+    names: dict = {"quantity": f"ratio of means, {label}", "unit": "times", "level": LEVEL}
     names["claim"] = f"The mean {label} over “{LINKS[1]}” is {{}} that over “{LINKS[0]}”"
     rows, sides = _seconds(trials, rates, value), _sides(trials, value)
     singles = OF_SECONDS if len(rows) > len(trials) else OF_TRIALS
     sizes, naive = [len(side) for side in sides], _interval(singles, *welch(*_sides(rows, "_value"), LEVEL))
-    about = {"n": sum(sizes), "basis": f"{count(sizes[0], 'trial')} against {sizes[1]}", "naive": naive}
+    about: dict = {"n": sum(sizes), "basis": f"{count(sizes[0], 'trial')} against {sizes[1]}", "naive": naive}
     about["warnings"] = (SINGLE,) if min(sizes) < 2 else ()
     unpaired = _ratio(sides, welch(*sides, LEVEL), **about, **BY_TRIAL, **names)
     pairs = _values_of_pairs(partners, trials, value)
@@ -318,7 +319,7 @@ def _interval(method: str, low: float, high: float, _) -> Interval:
         return Interval(method, float(np.exp(low)), float(np.exp(high)))
 
 
-def _ratio(sides: list[np.ndarray], log_ends: tuple[float, float, float], **about) -> Estimate:
+def _ratio(sides, log_ends: tuple[float, float, float], **about) -> Estimate:
     """Return the Estimate of the ratio of the sides' means; `log_ends` has both ends and the error of its logarithm."""
     value, ends = float(sides[1].mean() / sides[0].mean()), _interval("", *log_ends)
     return Estimate(estimate=value, low=ends.low, high=ends.high, standard_error=log_ends[2] * value, **about)
@@ -340,10 +341,10 @@ def _methods(result: TwoLinks) -> list[tuple]:
 
 
 def _draw_ratios(figure: go.Figure, rows: list[tuple]) -> None:
-    right = {"row": 1, "col": 2}
+    right: dict = {"row": 1, "col": 2}
     for k, (name, estimate, low, high) in enumerate(rows):
         shade, symbol = (theme.LIGHT, "circle-open") if name == SECONDS else (theme.FIT, "circle")
-        style = {"marker": {"size": 11, "color": shade, "symbol": symbol}, "showlegend": False} | right
+        style: dict = {"marker": {"size": 11, "color": shade, "symbol": symbol}, "showlegend": False} | right
         text = [quantity(estimate, "times", low, high)]
         primitives.interval_points(figure, [k], [estimate], [low], [high], text=text, **style)
     primitives.label_rows(figure, [row[0] for row in rows], **right)

@@ -40,7 +40,7 @@ def article(
 
 def _share(flags: Iterable[bool], what: str) -> Estimate:
     flags, what = list(map(bool, flags)), f"episodes with {what}"
-    about = {"quantity": what, "claim": f"The share of {what} is {{}}"}
+    about: dict = {"quantity": what, "claim": f"The share of {what} is {{}}"}
     return share_of(sum(flags), len(flags), **about)
 
 

@@ -52,13 +52,13 @@ def fault_trials(
         changed = _changed(plain, changes)
         shown = [f"{key.partition('.')[2] or key} {value}" for key, value in changes.items() if value != ""]
         episodes[f"{first}, {', '.join(shown)}"] = changed
-    short = {"fault": "none", "at": "", "before_s": 2.0, "fault_s": 1.0}
+    short: dict = {"fault": "none", "at": "", "before_s": 2.0, "fault_s": 1.0}
     trials = [Trial(f"planted: {each}", (replace(baseline, damage=each, **short),), 0) for each in damage]
     rng = random.Random(seed)
     for block in range(1, repeats + 1):
         order = rng.sample(list(episodes), len(episodes))
         brokers = [repr(episodes[setting].broker_settings) for setting in order]
-        order.sort(key=dict(zip(order, map(brokers.index, brokers), strict=True)).get)
+        order.sort(key=dict(zip(order, map(brokers.index, brokers), strict=True)).__getitem__)
         trials += [Trial(setting, (episodes[setting],), block) for setting in order]
     return trials
 

@@ -6,7 +6,7 @@ Episodes are the units of replication, because the seconds, clients and records 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import nan
@@ -158,7 +158,7 @@ class Episodes(Result):
 
     TITLE = "Episodes per setting"
 
-    def __iter__(self) -> Iterable[Episode]:
+    def __iter__(self) -> Iterator[Episode]:
         return iter(self.items)
 
     def __len__(self) -> int:

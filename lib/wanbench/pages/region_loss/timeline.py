@@ -139,7 +139,7 @@ def timeline(episodes: Episodes, setting: str) -> Timeline:
             about = {"at_s": starts + WINDOW_S - zero, "kind": kind, "region": region}
             parts.append(pd.DataFrame(about | {"per_s": per_s}))
     shifted = [frame.assign(at_s=frame.at_s - zero) for frame in (leaders, replicas, group)]
-    return Timeline(episode, *shifted, pd.concat(parts, ignore_index=True))
+    return Timeline(episode, shifted[0], shifted[1], shifted[2], pd.concat(parts, ignore_index=True))
 
 
 def _filled(numbers: pd.Series, name: str) -> pd.DataFrame:

@@ -18,6 +18,7 @@ from wanbench.methods.result import Estimate, Result
 from wanbench.methods.result.means import half_width, median_of, ratio_estimate, share_of
 
 from .degraded import MIN_DEMOTED, Degraded
+from .detection import Detected
 from .restarts import Restarts
 
 SOURCE = "003-tail-latency"
@@ -51,7 +52,7 @@ SHOWN = {
 def evidence(
     restarted: Restarts | None = None,
     slowed: Degraded | None = None,
-    detected: Result | None = None,
+    detected: Detected | None = None,
     *,
     roll: str | None = None,
     kind: str | None = None,
@@ -68,13 +69,13 @@ def evidence(
     other_clients : pair of str, optional
         Names of two rolls that differ only in the settings of their clients.
     """
-    made: dict[str, Estimate] = {}
+    made: dict = {}
     if restarted is not None:
         made |= _of_restarts(restarted.rows[restarted.rows.setting == roll])
         made["roll_clients"] = _of_clients(restarted.rows, other_clients) if other_clients else None
     if slowed is not None:
         made |= _of_slowness(slowed.rows[slowed.rows.system == kind])
-        made["demotion"] = slowed.demotions.get(kind)
+        made["demotion"] = slowed.demotions.get(str(kind))
         far = slowed.rows[~slowed.rows.demotes & slowed.rows.how.str.contains("delay_ms|loss")]
         made["link_disturbed"] = _of_trials(far, "early_ms", "before_ms", "p99 on disturbed links")
     if detected is not None:
@@ -112,8 +113,8 @@ def _of_restarts(rows: pd.DataFrame) -> dict[str, Estimate | None]:
     forced = rows.leaders_moved.dropna().astype(float) > 0
     beyond, slowest = "p99 above the undisturbed limit", "slowest record of all controlled restarts"
     claim = "p99 exceeded the undisturbed limit in {} of the controlled restarts"
-    about = {"quantity": f"controlled restarts with {beyond}", "claim": claim, "unit_name": "restart"}
-    most = {
+    about: dict = {"quantity": f"controlled restarts with {beyond}", "claim": claim, "unit_name": "restart"}
+    most: dict = {
         "method": "maximum, which is a lower bound of what restarts can cause",
         "assumption": "none, as it was observed",
     }
@@ -132,7 +133,7 @@ def _of_slowness(rows: pd.DataFrame) -> dict[str, Estimate | None]:
     arm = rows[rows.demotes & (rows.late_demoted[rows.demotes].mean() >= MIN_DEMOTED)]
     moved, slowed = without.led_late < without.led_before, "p99 while a processor or links are slowed"
     until = "rom the start of a slowness until p99 was within the undisturbed limit again"
-    about = {"unit": "min", "quantity": f"f{until}", "claim": f"F{until}, with demotion, it took {{}}"}
+    about: dict = {"unit": "min", "quantity": f"f{until}", "claim": f"F{until}, with demotion, it took {{}}"}
     return {
         "degraded": _of_trials(without, "early_ms", "before_ms", slowed),
         "degraded_fenced": _share(moved, "episodes of slowness in which Kafka itself moved the broker's leaders"),
@@ -163,11 +164,9 @@ def _ratio(values: pd.Series, quantity: str, unit: str = "episode", claim: str =
         return None
     logs = np.log(ratios)
     half = float(half_width(logs, 0.95))
-    about = {"quantity": quantity, "claim": claim or f"{quantity[0].upper()}{quantity[1:]} is {{}}"}
-    about |= {
-        "basis": count(len(logs), unit),
-        "method": f"Student's t on the logarithms of the ratios, with {unit}s as independent units",
-    }
+    about: dict = {"quantity": quantity, "claim": claim or f"{quantity[0].upper()}{quantity[1:]} is {{}}"}
+    about["basis"] = count(len(logs), unit)
+    about["method"] = f"Student's t on the logarithms of the ratios, with {unit}s as independent units"
     about["assumption"] = f"{unit.capitalize()}s are independent and identically distributed"
     about["warnings"] = () if isfinite(half) else (f"no interval, because there is a single {unit}",)
     return ratio_estimate(float(logs.mean()), half, n=len(logs), **about)

@@ -199,7 +199,7 @@ def _paired(system: str, rows: pd.DataFrame) -> Estimate:
     logs = np.log(both[True] / both[False]).to_numpy(dtype=float)
     half = float(half_width(logs, LEVEL))
     late = f"p99 in the second half of “{system}”"
-    about = {
+    about: dict = {
         "quantity": f"{late}, with demotion over without",
         "claim": f"With demotion, {late} is {{}} the p99 without it",
     }

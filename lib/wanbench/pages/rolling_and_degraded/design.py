@@ -9,10 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from wanbench.change_detection import Alarm, Detector, DetectorSettings
-from wanbench.checks import check_fields, check_number, refusal
+from wanbench.checks import LATER, check_fields, check_number, refusal
 from wanbench.errors import CommandError, LabError, ParameterError
 from wanbench.measure.experiments import BrokerAction, BrokerActions, KafkaOpenLoop, KafkaTrial
 from wanbench.measure.experiments.base import ExperimentError, bounded, check_declared, cluster_of
@@ -38,8 +38,7 @@ class DetectionSession(ConcurrentSession):
         self.nodes: list[int] = []
         self.detector = Detector(self.settings.detector)
         self._topic = self._unique("detection")
-        self._made, self._probe = False, None
-        self._began_at_s: float | None = None
+        self._made, self._probe, self._began_at_s = False, LATER, LATER
         self._original: leadership.Order = {}
         self._demoted: set[int] = set()
         self._cluster = cluster_of(self.host)
@@ -49,7 +48,7 @@ class DetectionSession(ConcurrentSession):
         self._made = True
         self._stop_file = f"{self.host.scratch}/{self._topic}.stop"
         times = {"interval_us": self.settings.interval_s * 1e6, "limit_us": self.settings.detector.limit_ms * 1e3}
-        options = {name: round(us) for name, us in times.items()} | {"record_bytes": self.settings.record_bytes}
+        options: dict = {name: round(us) for name, us in times.items()} | {"record_bytes": self.settings.record_bytes}
         options |= {"topic": self._topic, "nodes": ",".join(map(str, self.nodes)), "stop_file": self._stop_file}
         command = client_command(self.host, detection_probe, **options)
         self._probe = Program("probe", 0, self.host, self.host.start(command))
@@ -71,7 +70,8 @@ class DetectionSession(ConcurrentSession):
                     self._alarm(alarm)
 
     def _alarm(self, alarm: Alarm) -> None:
-        row = asdict(alarm) | {"named_at_s": time.time(), "baseline": asdict(self.detector.baseline(alarm.broker))}
+        baseline: Any = self.detector.baseline(alarm.broker)
+        row = asdict(alarm) | {"named_at_s": time.time(), "baseline": asdict(baseline)}
         row |= {"demoted_at_s": None, "leaders_moved": None, "error": None}
         self.alarms.append(row)
         few = 2 * alarm.n_alarmed <= len(self.nodes)

@@ -6,7 +6,7 @@ As a check, the detector is run again on the stored latencies, and must raise th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from math import nan
 
@@ -109,7 +109,7 @@ def detection(tables: Mapping[str, pd.DataFrame]) -> Detected:
     columns = [*KEY, "number", "node_id", "kind", "in_force_at_s", "delay_s", "censored", "others"]
     rows = pd.DataFrame(episodes, columns=columns)
     censored, others = rows.censored.astype(bool), int((rows.others > 0).sum())
-    about = {"quantity": "delay to detection", "claim": "A slowed broker was detected after {}"}
+    about: dict = {"quantity": "delay to detection", "claim": "A slowed broker was detected after {}"}
     delay = median_of(rows.delay_s.astype(float), censored, **about)
     about = {"quantity": "share of episodes detected", "claim": "{} of the episodes were detected before they ended"}
     share = share_of(int((~censored).sum()), len(rows), **about)
@@ -152,7 +152,7 @@ def same_alarms(online: list[dict], offline: list[Alarm]) -> bool:
 
 
 def undisturbed(
-    actions: pd.DataFrame, begin_s: float, end_s: float, recovery_s: float, demoted: list[float] = ()
+    actions: pd.DataFrame, begin_s: float, end_s: float, recovery_s: float, demoted: Sequence[float] = ()
 ) -> list[tuple[float, float]]:
     """
     Return the periods from `begin_s` to `end_s` that are affected neither by an action nor by a demotion.
@@ -189,12 +189,10 @@ def rate_per_h(events: int, hours: float, *, level: float = 0.95) -> Estimate:
     low = float(stats.chi2.ppf(tail, 2 * events)) / 2 / hours if events and known else 0.0 if known else nan
     high = float(stats.chi2.ppf(1 - tail, 2 * events + 2)) / 2 / hours if known else nan
     watched = f"{number(hours, 2)} broker-hours" if hours >= 0.1 else f"{number(3600 * hours, 0)} broker-seconds"
-    about = {"quantity": "false alarms per hour and broker", "basis": f"{count(events, 'alarm')} in {watched}"}
+    about: dict = {"quantity": "false alarms per hour and broker", "basis": f"{count(events, 'alarm')} in {watched}"}
     about |= {"claim": "In undisturbed time each broker had {} false alarms", "unit": "per hour"}
-    about |= {
-        "method": "exact Poisson (Garwood 1936)",
-        "assumption": "False alarms are independent and have a constant rate",
-    }
+    about["method"] = "exact Poisson (Garwood 1936)"
+    about["assumption"] = "False alarms are independent and have a constant rate"
     estimate, n = events / hours if known else nan, int(hours >= MIN_H)
     return Estimate(estimate=estimate, low=low, high=high, n=n, level=level, **about)
 

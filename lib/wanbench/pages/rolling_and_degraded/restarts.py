@@ -119,7 +119,8 @@ def restarts(measured: DisturbedTrials) -> Restarts:
     Measure every restart of the rolls that count.
 
     A restart lasts until `CALM_S` after all brokers were up and no partition was under-replicated, but not beyond the
-    next restart or the end of the load. Raises MissingDataError: no roll counts.
+    next restart or the end of the load. One that is over within the warm-up does not count. Raises MissingDataError: no
+    roll counts.
     """
     rows = []
     for trial in measured.with_kind(*KINDS, rolling=True):
@@ -129,12 +130,13 @@ def restarts(measured: DisturbedTrials) -> Restarts:
         for action in done.itertuples():
             next_s = float(begun[begun > action.began_at_s].min())
             over_s = next_s if pd.isna(action.healthy_at_s) else min(next_s, action.healthy_at_s + CALM_S)
-            rows.append(_row(trial, action, over_s, next_s, measured.limit_ms))
+            if tail := trial.tail(action.began_at_s, over_s):
+                rows.append(_row(trial, tail, action, over_s, next_s, measured.limit_ms))
     return Restarts(pd.DataFrame(rows), LEVEL, measured.limit_ms, measured.level)
 
 
-def _row(trial: DisturbedTrial, action, over_s, next_s, limit_ms: float) -> dict:
-    tail, before_ms = trial.tail(action.began_at_s, over_s), trial.undisturbed_ms(0.99)
+def _row(trial: DisturbedTrial, tail, action, over_s, next_s, limit_ms: float) -> dict:
+    before_ms = trial.undisturbed_ms(0.99)
     seconds = trial.by_second(action.began_at_s - 1, next_s)
     seconds = seconds[seconds.start_s + 1 > action.began_at_s]
     back_s, censored = back_after_s(seconds, action.began_at_s, limit_ms)
@@ -220,7 +222,7 @@ def reassignment(measured: DisturbedTrials) -> Reassignment:
     return _phases(measured, Reassignment)
 
 
-def _phases(measured: DisturbedTrials, made: type[LeaderSkew]) -> LeaderSkew:
+def _phases(measured: DisturbedTrials, made):
     rows = []
     for trial in measured.with_kind(made.KINDS[0]):
         done = trial.actions[trial.actions.done_at_s <= trial.end_s].sort_values("began_at_s")

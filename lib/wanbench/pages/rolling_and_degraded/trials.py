@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, isfinite, nan
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -104,7 +105,7 @@ class DisturbedTrial:
             return [start for start in self.seconds if start >= from_s and start + 1 <= to_s]
         return [start for start in self.seconds if start + 1 > from_s and start < to_s]
 
-    def tail(self, from_s: float, to_s: float, *, whole: bool = False) -> Tail | None:
+    def tail(self, from_s: float, to_s: float, *, whole: bool = False) -> Any:
         """Return the latency distribution of the records due in the seconds of `between`; None if there is none."""
         return merged(part for start in self.between(from_s, to_s, whole=whole) for part in self.seconds[start])
 
@@ -217,9 +218,8 @@ class DisturbedTrials(RowsResult):
         firsts = {each.about.setting: each for each in reversed(self.items)}
         shown = [firsts[name] for name in dict.fromkeys(settings) if name in firsts]
         if not shown:
-            raise MissingDataError(
-                f"no trial of {', '.join(settings)} counts." if settings else "no such trial is planned."
-            )
+            message = f"no trial of {', '.join(settings)} counts." if settings else "no such trial is planned."
+            raise MissingDataError(message)
         titles = [theme.plain(each.about.setting) for each in shown]
         figure = make_subplots(len(shown), 1, vertical_spacing=0.3 / len(shown))
         tables = []
@@ -332,7 +332,7 @@ def _unusable(trial: DisturbedTrial) -> str:
     return BEHIND.format(quantity(late_ms, "ms")) if late_ms > allowed_ms else ""
 
 
-def merged(parts: Iterable[Second]) -> Tail | None:
+def merged(parts: Iterable[Second]) -> Any:
     """Merge the latency histograms of several seconds to one distribution; None without a second."""
     parts = list(parts)
     if not parts:

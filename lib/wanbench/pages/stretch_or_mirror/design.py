@@ -11,7 +11,7 @@ import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from wanbench.checks import refusal
 from wanbench.errors import LabError
@@ -88,7 +88,7 @@ class MirrorSession(FaultSession):
     """Runs one episode of `settings` (a MirrorFault) on the pair of clusters of the source host's lab."""
 
     def _check(self) -> None:
-        self._pair = self.host.clusters.get("mirrored")
+        self._pair: Any = self.host.clusters.get("mirrored")
         if self._pair is None:
             raise ExperimentError(f"the lab of {self.host.name} has no mirrored pair: open it with cluster mirrored")
         source = self._pair.source
@@ -119,7 +119,7 @@ class MirrorSession(FaultSession):
         own = self.settings
         return {"partitions": own.partitions, "replication": own.replication, "settings": dict(own.topic_settings)}
 
-    def _produce(self, number: int, host: Host, **other: object) -> Program:
+    def _produce(self, number: int, host: Host, **other) -> Program:
         return super()._produce(number, host, stop_file=f"{self._stop_file(host)}.{number}", **other)
 
     def _stop_producers(self, clients: list[Program]) -> None:

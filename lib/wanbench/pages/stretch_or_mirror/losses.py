@@ -10,7 +10,7 @@ have it at the end either, after MirrorMaker has copied the last records.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -64,7 +64,7 @@ class RegionLosses(OverEpisodes):
     def losing(self, setting: str) -> Estimate:
         """Estimate the share of a setting's episodes in which acknowledged records were missing."""
         own = self.rows[self.rows.setting == setting]
-        about = {"quantity": f"episodes with missing records, {setting}"}
+        about: dict = {"quantity": f"episodes with missing records, {setting}"}
         about["claim"] = f"With “{setting}”, acknowledged records were missing in {{}} of the episodes"
         return share_of(int((own.missing > 0).sum()), len(own), **about)
 
@@ -144,7 +144,7 @@ def losses(tables) -> RegionLosses:
     return RegionLosses(pd.DataFrame(rows))
 
 
-def account(about: pd.Series, records: pd.DataFrame, log: pd.DataFrame, receipts: pd.DataFrame) -> dict[str, int]:
+def account(about: pd.Series, records: pd.DataFrame, log: pd.DataFrame, receipts: pd.DataFrame) -> dict[str, float]:
     """
     Count an episode's records of each kind in `COUNTS`, and compute `reread_s`, in s.
 
@@ -199,7 +199,7 @@ def _row(about, records, log, receipts, regions) -> dict:
     return row | {"writes_s": float(gaps.max()), "writes_s_censored": bool(gaps.argmax() == len(gaps) - 1)}
 
 
-def episodes(tables):
+def episodes(tables) -> Any:
     """
     Yield each completed episode: its row of table faults, its records, log and receipts, and its producers' regions.
     """

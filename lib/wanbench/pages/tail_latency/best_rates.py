@@ -84,8 +84,8 @@ def best_rate(curve: StepCurve, objective_ms: float) -> BestRate:
         notes += (f"{why}; by the intervals of single steps the rate {bound}",)
         # no step is shown to meet the objective, or one below the rate is shown to fail it
         value = value if low and not len(early) else nan
-    about = {"basis": f"{count(r, 'block')} of {count(len(x), 'step')}", "method": STEPS, "assumption": ASSUMPTION}
-    about |= {"unit": "records/s", "n": r, "level": LEVEL, "warnings": notes}
+    about: dict = {"basis": f"{count(r, 'block')} of {count(len(x), 'step')}", "method": STEPS}
+    about |= {"assumption": ASSUMPTION, "unit": "records/s", "n": r, "level": LEVEL, "warnings": notes}
     within = f"within {number(objective_ms)} ms"
     claim = f"{p} of a typical trial keeps {within} up to {{}}"
     interval = exp(value) if isfinite(value) else nan, low, high

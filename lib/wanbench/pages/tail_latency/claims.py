@@ -215,7 +215,7 @@ def _setting(audit: Audit, claim: str, possible: bool, text: str) -> None:
 def _headlines(audit: Audit) -> None:
     """Test "10x", "12x", "11.5x" and "16x" against the largest advantage in each table, as a ratio and as an excess."""
     ratios = {row: ratio(audit, row) for row in (*ROWS_6, *ROWS_7)}
-    largest, texts = [max(rows, key=ratios.get) for rows in (ROWS_6, ROWS_7)], []
+    largest, texts = [max(rows, key=ratios.__getitem__) for rows in (ROWS_6, ROWS_7)], []
     for row in largest:
         old, new = (audit.claims[f"{row}-{system}"].formatted for system in ("kafka", "kora"))
         times = ratios[row]
@@ -410,7 +410,7 @@ def _ratio(above: list[tuple[TailTrials, float]], below: list[tuple[TailTrials, 
     kept, out = total.dropna(), int(total.isna().sum())
     lost = f"{count(out, 'block')} left out: a quantile is that of a lost record, or a trial is missing"
     name = quantity if quantity.startswith("p") else quantity[0].upper() + quantity[1:]
-    about = {"quantity": quantity, "claim": f"{name} is {{}}", "warnings": (lost,) if out else ()} | COMBINED
+    about: dict = {"quantity": quantity, "claim": f"{name} is {{}}", "warnings": (lost,) if out else ()} | COMBINED
     return replace(geometric_mean(np.exp(kept), 0.95, unit_name="block", **about), basis=count(len(kept), "block"))
 
 

@@ -104,7 +104,7 @@ def knee_of(curve: StepCurve) -> Knee:
         )
         curve = replace(curve.below(first), notes=(*curve.notes, note))
     x, notes = np.log(curve.rates), curve.notes
-    about = {"claim": f"{name} of latency begins to rise at {{}}", "unit": "records/s", "n": r, "level": LEVEL}
+    about: dict = {"claim": f"{name} of latency begins to rise at {{}}", "unit": "records/s", "n": r, "level": LEVEL}
     about |= {"basis": f"{count(r, 'block')} of {count(len(x), 'step')}", "method": METHOD, "assumption": ASSUMPTION}
     where, second = _where(x, curve), "knee of a second run"
     if where in WITHOUT:
@@ -124,7 +124,7 @@ def knee_of(curve: StepCurve) -> Knee:
         low, high = ends(value, factor * student(LEVEL, r) * error)
         low, high = min(low, least), max(high, most)
         estimates.append(Estimate(what, estimate=exp(value), low=low, high=high, warnings=notes, **about))
-    return Knee(curve, *estimates, where, exp(level))
+    return Knee(curve, estimates[0], estimates[1], where, exp(level))
 
 
 def _steps_around(curve: StepCurve, value: float, level: float) -> tuple[float, float]:
@@ -209,8 +209,8 @@ class Knees(Result):
             return ()
         value, low, high = map(exp, difference(*(np.log((e.estimate, e.low, e.high)) for e in (first, second))))
         claim = f"The rate at the knee of “{b}” is {{}} the rate at the knee of “{a}”"
-        about = {"unit": "times", "n": min(first.n, second.n), "level": LEVEL, "basis": first.basis, "claim": claim}
-        about |= {"method": f"ratio of both knees, intervals combined (Zou & Donner 2008); {METHOD}"}
+        about: dict = {"unit": "times", "n": min(first.n, second.n), "level": LEVEL, "basis": first.basis}
+        about |= {"claim": claim, "method": f"ratio of both knees, intervals combined (Zou & Donner 2008); {METHOD}"}
         about["assumption"] = f"{ASSUMPTION}; both knees are estimated independently"
         return (Estimate(f"knee, {b} over {a}", estimate=value, low=low, high=high, **about),)
 

@@ -63,7 +63,7 @@ class SideBySide(Result):
     missing: list[float]
 
     @property
-    def TITLE(self) -> str:
+    def TITLE(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]  # it has the level
         """The title: the percentile, what the steps are, and the level of the intervals."""
         return f"{self.name}, with {self.steps[0].a.formatted_level} intervals"
 
@@ -169,7 +169,7 @@ class SideBySide(Result):
             figure.add_scatter(x=at, y=[one.estimate for one in estimates], showlegend=False, **joined, **group)
             symbols = [symbol if step.kept_up[k] else f"{symbol}-open" for step in self.steps]
             marker = {"size": 11, "color": shade, "symbol": symbols, "line": {"width": 2, "color": shade}}
-            more = {"marker": marker, "vertical": True, "name": label} | group
+            more: dict = {"marker": marker, "vertical": True, "name": label} | group
             primitives.estimate_points(figure, at, estimates, **more)
             ends += [*own.latency_ms, *(end for one in estimates for end in (one.estimate, one.low, one.high))]
         known = np.asarray(ends, dtype=float)
@@ -248,7 +248,7 @@ def _step(value, pair, own: pd.DataFrame, names, q: float, row: pd.Series, ratio
     texts = {"quantity": f"{order.name(q)} at {number(value)}, {a} over {b}", "claim": "", "unit": "times"}
     ratio = ratio.transformed(lambda b_over_a: 1 / b_over_a if b_over_a else inf, **texts)
     claim = f"At {number(value)}, {order.name(q)} of a trial of {a} is {_bound(ratio)}{{}} that of {b}"
-    both = (each.pooled.estimate(q, level=ratio.level) for each in pair)
-    kept_up = tuple(bool(own.kept_up[own.system == name].all()) for name in names)
+    both = [each.pooled.estimate(q, level=ratio.level) for each in pair]
+    kept_up = bool(own.kept_up[own.system == a].all()), bool(own.kept_up[own.system == b].all())
     ratio, payload_bps = replace(ratio, claim=claim), float(own.payload_bps.iloc[0])
-    return Step(value, *both, ratio, row.verdict, row.reason, pair, kept_up, payload_bps)
+    return Step(value, both[0], both[1], ratio, row.verdict, row.reason, pair, kept_up, payload_bps)

@@ -15,7 +15,7 @@ ALWAYS = ("tests", "pings", "echoes", "transfers", "sources", "unread")
 NULLS = {"number": np.nan, "count": pd.NA, "flag": pd.NA, "text": None, "time": pd.NaT}
 
 
-def measured(sheet: Sheet, test: Mapping, outcome: Mapping, kinds: Mapping[str, tuple[Mapping, object]]) -> dict:
+def measured(sheet: Sheet, test: dict, outcome: dict, kinds: Mapping[str, tuple]) -> dict:
     """
     Return the tables tests, sources and unread, and tables of measurements, from a sheet with one test per row.
 
@@ -41,7 +41,7 @@ def measured(sheet: Sheet, test: Mapping, outcome: Mapping, kinds: Mapping[str, 
     }
 
 
-def table_of(name: str, columns: Mapping[str, object], rows) -> pd.DataFrame:
+def table_of(name: str, columns: Mapping, rows) -> pd.DataFrame:
     """
     Return table `name`, validated, with values from `columns` and only the rows where the mask `rows` is true.
 
@@ -52,7 +52,7 @@ def table_of(name: str, columns: Mapping[str, object], rows) -> pd.DataFrame:
     for column in tables.table(name).columns:
         value = columns.get(column.name)
         if isinstance(value, pd.Series):
-            frame[column.name] = value.iloc[index].reset_index(drop=True)
+            frame[column.name] = columns[column.name].iloc[index].reset_index(drop=True)
             continue
         value = NULLS[column.type] if value is None else value
         dtype = column.dtype if value is NULLS[column.type] else None

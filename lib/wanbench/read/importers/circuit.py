@@ -158,7 +158,7 @@ def _times(sheet, name, time_zone):
 def _first_of(sheet, there, what, decimal):
     """Return a quantity in bit/s, from the first column in one of the quantity's units; None without such a column."""
     unit = next((unit for unit in RATES if f"{what}_{unit}" in there), None)
-    return unit and sheet.number(there[f"{what}_{unit}"], decimal=decimal) * RATES[unit]
+    return None if unit is None else sheet.number(there[f"{what}_{unit}"], decimal=decimal) * RATES[unit]
 
 
 def _way(sheet, there, way, capacity, decimal):

@@ -130,7 +130,7 @@ def _best(meanings):
     ranks: dict[str, int] = {}
     for region, rank in meanings:
         cloud = region.partition(":")[0]
-        ranks[cloud] = min(rank, ranks.get(cloud, rank))
+        ranks[cloud] = min(rank, ranks[cloud]) if cloud in ranks else rank
     if 0 in ranks.values():
         ranks = {cloud: rank for cloud, rank in ranks.items() if rank == 0}
     return tuple(sorted({region for region, rank in meanings if ranks.get(region.partition(":")[0]) == rank}))

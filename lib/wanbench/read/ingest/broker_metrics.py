@@ -70,7 +70,7 @@ def _scrapes(path, data: bytes, samples: Samples) -> dict:
         scrape = _members(path, line_number, data[at:end], b"#scrape ", NEXT)
         size, at_s = scrape.count("bytes"), scrape.number("at_s", most=2**33)
         took_s, error = scrape.number("took_s", most=2**20), scrape.text("error")
-        if None in (size, at_s, took_s):
+        if size is None or at_s is None or took_s is None:
             scrape.refuse(json.dumps(scrape.values)[:100], "at_s, took_s and bytes")
         answer = data[end : end + size]
         at = end + size + 1

@@ -19,7 +19,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 
@@ -63,7 +63,7 @@ def plain_name(path) -> str:
     return ENDINGS.sub("", str(path))
 
 
-def read_bytes(source, *, most_bytes: int) -> tuple[object, bytes]:
+def read_bytes(source, *, most_bytes: int) -> tuple[Any, bytes]:
     """
     Read a file, or bytes, and return its path ("<bytes>" for bytes) and its decompressed content.
 
@@ -78,7 +78,7 @@ def unpacked(path, data: bytes, *, most_bytes: int) -> bytes:
     return _whole(Content(path, io.BytesIO(data), len(data)), most_bytes)
 
 
-def read_text(source, *, most_bytes: int, otherwise: str | None = None) -> tuple[object, str]:
+def read_text(source, *, most_bytes: int, otherwise: str | None = None) -> tuple[Any, str]:
     """Read a file, or bytes, and return its path and its text; errors are as for `read_bytes` and `decoded`."""
     path, data = read_bytes(source, most_bytes=most_bytes)
     return path, decoded(path, data, otherwise=otherwise)
@@ -147,7 +147,7 @@ def decompressed(source) -> Iterator[tuple[object, Content]]:
         yield source, Content(source, file, os.fstat(file.fileno()).st_size)
 
 
-def as_utf8(file: Content) -> BinaryIO:
+def as_utf8(file: Content):
     """Return a stream of the file's text in UTF-8; a RawDataError names the format if the file is not text."""
     encoding, _ = encoding_of(file.path, file.peek(OPENING_BYTES))
     return file if encoding == "utf-8" else _Transcoded(file, encoding)
@@ -184,7 +184,7 @@ class Content:
     def _more(self, size):
         try:
             # A plain file is not asked for much more than it has, because Python allocates what is asked for.
-            most = max(self.size, 1 << 16) + 1 if self._most is None else self._most + 1 - self._n
+            most = max(self.size or 0, 1 << 16) + 1 if self._most is None else self._most + 1 - self._n
             part = self._file.read(min(size, most))
         except (OSError, EOFError, zlib.error, lzma.LZMAError, pa.ArrowException) as error:
             found = getattr(error, "strerror", None) or error

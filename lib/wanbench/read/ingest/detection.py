@@ -24,7 +24,7 @@ def read(path) -> dict[str, pd.DataFrame]:
     """
     path = Path(path)
     top = open_document(path, "a detection in JSON")
-    nodes, faults = top.values.get("nodes"), top.values.get("faults") or []
+    nodes, faults = top.values.get("nodes", ""), top.values.get("faults") or []
     for name, values, kind, fits in (("nodes", nodes, "node_ids", is_count), ("faults", faults, "text", is_text)):
         if not isinstance(values, list) or not all(map(fits, values)):
             top.refuse(f"{name} = {str(values)[:80]}", f"a list of {kind}")

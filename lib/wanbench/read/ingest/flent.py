@@ -27,10 +27,10 @@ def read(source) -> dict[str, pd.DataFrame]:
     Read tables pings and transfers; raise RawDataError if the file is not flent's or has no series of RTTs or rates.
     """
     top = read_objects(source, "a data file of flent, in JSON")[0]
-    path, metadata = top.path, top.values.get("metadata")
-    raw = top.values.get("raw_values") if isinstance(metadata, dict) else None
-    about = metadata.get("SERIES_META") if isinstance(raw, dict) else None
-    if not isinstance(about, dict) or not all(isinstance(series, dict) for series in about.values()):
+    path, metadata, raw = top.path, top.values.get("metadata"), top.values.get("raw_values")
+    about = metadata.get("SERIES_META") if isinstance(metadata, dict) else None
+    valid = isinstance(about, dict) and all(isinstance(series, dict) for series in about.values())
+    if not (isinstance(metadata, dict) and isinstance(raw, dict) and isinstance(about, dict) and valid):
         raise RawDataError(path, None, str(top.values)[:80], "flent's metadata with SERIES_META, and raw_values")
     rows: dict[str, list[dict]] = {"pings": [], "transfers": []}
     for name, series in about.items():

@@ -23,7 +23,8 @@ def read(source) -> dict[str, pd.DataFrame | list[dict]]:
     Raise RawDataError if an object is not a ping measurement, or if no result can be read.
     """
     echoes, unread = [], []
-    for measurement in read_objects(source, WANTED):
+    measurements = read_objects(source, WANTED)
+    for measurement in measurements:
         if measurement.text("type") != "ping" or not isinstance(measurement.values.get("results"), list):
             measurement.refuse(", ".join(map(str, measurement.values)), f"{WANTED}, with type ping and results")
         for result in measurement.list("results"):
@@ -32,7 +33,7 @@ def read(source) -> dict[str, pd.DataFrame | list[dict]]:
             except RawDataError as error:
                 unread.append(error)
     if not echoes:
-        raise unread[0] if unread else RawDataError(measurement.path, None, "no results", WANTED)
+        raise unread[0] if unread else RawDataError(measurements[0].path, None, "no results", WANTED)
     found = {"echoes": pd.concat(echoes, ignore_index=True)}
     return found | ({"unread": [error.row() for error in unread]} if unread else {})
 

@@ -115,13 +115,13 @@ def _hosts_of(path: Path) -> dict[bool, str] | None:
     for names in hosts.values():
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise RawDataError(about, None, content, expected)
-    return {of_machine: ", ".join(names) for of_machine, names in hosts.items()}
+    return {of_machine: ", ".join(names or ()) for of_machine, names in hosts.items()}
 
 
 def _columns(path: Path) -> dict:
     """Return the columns of table metrics by name; a constant column is a single value."""
     names = ("host", "at_utc", "interval_s", "subject", "metric", "unit", "value")
-    columns: dict[str, list | array] = {name: [] for name in names} | {"value": array("d")}
+    columns: dict = {name: [] for name in names} | {"value": array("d")}
     document, hosts_of, subjects = _document(path), _hosts_of(path), set()
     hosts = document.list("hosts")
     if not hosts:

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
+from typing import NoReturn
 
 import msgspec
 
@@ -44,7 +45,7 @@ def has_json(text: str) -> bool:
     return _OPENING.search(text) is not None
 
 
-def json_documents(path, text: str) -> Iterator[tuple[int, dict]]:
+def json_documents(path, text: str) -> Iterator[tuple]:
     """
     Yield the documents in a file, each with the number of its first line; the events of a stream form one document.
 
@@ -136,7 +137,7 @@ def _of_iperf3(value) -> list[dict]:
 class _Stream:
     """Combine the events of one `--json-stream` test into iperf3's ordinary document."""
 
-    def __init__(self, line_number: int):
+    def __init__(self, line_number: int | None):
         self.line_number, self.document = line_number, {"start": {}, "intervals": []}
         self.torn_in: str | None = None
 
@@ -151,7 +152,7 @@ class _Stream:
     def break_off(self, text: str) -> None:
         self.torn_in = text if self.torn_in is None else self.torn_in
 
-    def whole(self) -> tuple[int, dict]:
+    def whole(self) -> tuple[int | None, dict]:
         """Return the line number and the document; the document's error says if the stream is truncated."""
         if self.torn_in is not None:
             self.document.setdefault("error", f"the stream is truncated in {self.torn_in!r}")
@@ -180,7 +181,7 @@ def _decode(path, text, start, line_number):
         raise RawDataError(path, line_number, "JSON nested too deeply", WANTED) from None
 
 
-def _refuse(path, text, start, error):
+def _refuse(path, text, start, error) -> NoReturn:
     if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
         found = text.rstrip()[-60:].rsplit("\n", 1)[-1].strip()
         raise RawDataError(path, error.lineno, found, "a complete JSON document, which ends with '}'") from None
@@ -240,7 +241,7 @@ def is_text(text: str) -> bool:
     return _RECOGNISED.search(text) is not None
 
 
-def text_documents(path, text: str) -> Iterator[tuple[int, dict]]:
+def text_documents(path, text: str) -> Iterator[tuple]:
     """Yield the tests in text output, each with the number of its first line, as documents like `json_documents`."""
     test, about, error, is_of_server = None, {}, None, False
     for number, line, is_whole, _ in lines_of(path, text):
@@ -285,7 +286,7 @@ def text_documents(path, text: str) -> Iterator[tuple[int, dict]]:
 
 
 class _TextTest:
-    def __init__(self, line_number: int, about: dict[str, str], error: str | None):
+    def __init__(self, line_number: int | None, about: dict[str, str], error: str | None):
         self.line_number, self.about, self.error = line_number, about, error
         self.is_reverse = self.is_bidir = self.is_udp = self.in_summary = False
         self.sockets: list[dict] = []
@@ -334,7 +335,7 @@ class _TextTest:
             both = {name: round(row[name] * arrived) for name in ("bytes", "bits_per_second")}
             self.sums["sum_received" + suffix] = row | both
 
-    def whole(self) -> tuple[int, dict]:
+    def whole(self) -> tuple[int | None, dict]:
         about = self.about
         n = max(len(self.sockets) // (1 + self.is_bidir), 1)
         sums = {name: row for name, row in self.sums.items() if n == 1 or row["is_sum"]}

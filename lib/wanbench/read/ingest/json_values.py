@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any, NoReturn, TypeVar
 
 import msgspec
 from msgspec import inspect
@@ -22,6 +23,7 @@ LATEST_S = 1e11
 LONGEST_US = 10**13
 """Maximum run time of a program: four months."""
 
+T = TypeVar("T")
 LARGEST_BYTES = 256 << 20
 """Size of the largest allowed file; the largest files, with the batch counts of a long load, have a few MB."""
 
@@ -86,7 +88,7 @@ def members_once(pairs: list[tuple]) -> dict:
     return members
 
 
-def read_json(path, kind: type, expected: str):
+def read_json(path, kind: type[T], expected: str) -> T:
     """
     Read the object or list (`kind`: dict or list) in a JSON file of this library; raise RawDataError for anything else.
     """
@@ -140,7 +142,7 @@ class Members:
 
     __slots__ = ("line_number", "path", "values", "where")
 
-    def __init__(self, path, line_number: int, values: dict, where: str = ""):
+    def __init__(self, path, line_number: int | None, values: dict, where: str = ""):
         self.path, self.line_number, self.values, self.where = path, line_number, values, where
 
     @classmethod
@@ -152,7 +154,7 @@ class Members:
         """Return an object with these values, whose errors name the same line of the file as this object's."""
         return Members(self.path, self.line_number, values, self.where)
 
-    def refuse(self, found: str, expected: str):
+    def refuse(self, found: str, expected: str) -> NoReturn:
         """Raise RawDataError for this object's line, with what was found and what was expected."""
         raise RawDataError(self.path, self.line_number, found, expected)
 
@@ -216,12 +218,12 @@ class Members:
     def _place(self, name):
         return f"{self.where}.{name}" if self.where else name
 
-    def _refuse(self, name, value, expected):
+    def _refuse(self, name, value, expected) -> NoReturn:
         shown = repr(value) if not isinstance(value, int) or abs(value) < LARGEST * 10 else "a huge number"
         self.refuse(f"{self._place(name)} = {shown[:80]}", expected)
 
 
-def typed(members: Members, kind: type[msgspec.Struct]):
+def typed(members: Members, kind: type[T]) -> T:
     """
     Convert an object to the Struct `kind`. A member that is missing, null or NaN keeps its default. A negative count
     that the Struct allows means unknown: it is kept, or becomes None. A RawDataError names the first invalid member.
@@ -232,12 +234,12 @@ def typed(members: Members, kind: type[msgspec.Struct]):
         return _by_members(members, inspect.type_info(kind))
 
 
-def _by_members(members, declared):
+def _by_members(members, declared: Any):
     values = {field.name: _member(members, field.name, field.type) for field in declared.fields}
     return declared.cls(**{name: value for name, value in values.items() if value is not None})
 
 
-def _member(members, name, declared):
+def _member(members, name, declared: Any):
     null = isinstance(declared, inspect.UnionType)
     declared = declared.types[0] if null else declared
     match declared:
@@ -247,7 +249,8 @@ def _member(members, name, declared):
         case inspect.ListType():
             return [_by_members(part, declared.item_type) for part in members.list(name)]
         case inspect.IntType():
-            return members.count(name, unknown=min(declared.ge, -1), minimum=0 if declared.ge >= -1 else None)
+            least = declared.ge or 0
+            return members.count(name, unknown=min(least, -1), minimum=0 if least >= -1 else None)
         case inspect.FloatType():
             return members.number(name, most=declared.le)
         case inspect.BoolType():

@@ -143,24 +143,24 @@ def _is_error(line) -> bool:
 def _read_producer(program: Program, partitions: int, rows: dict[str, list]) -> None:
     """Add one producer's rows of fault_records and fault_errors."""
     origin_ns, lines = program.events("fault producer")
-    start_ns = interval_ns = None
+    start_ns, interval_ns = -1, 0
     due, happened = 0, {what: {} for what in _EVENTS}
     for number, line in lines:
         if isinstance(line, dict):
             if "start_ns" in line:
-                start_ns, interval_ns = line["start_ns"], line.get("interval_ns")
+                start_ns, interval_ns = line["start_ns"], line.get("interval_ns", 0)
                 valid = is_count(start_ns) and start_ns < LATEST_NS and is_count(interval_ns) and interval_ns > 0
                 program.check(number, line, valid, "start_ns and interval_ns")
             if "due" in line:
                 due = line["due"]
-                valid = is_count(due) and due <= MOST_RECORDS and (start_ns is not None or not due)
+                valid = is_count(due) and due <= MOST_RECORDS and (start_ns >= 0 or not due)
                 program.check(number, line, valid, "how many records came due")
             continue
         if _is_error(line):
             rows["fault_errors"].append(program.error(origin_ns, number, line))
             continue
         shapes = [(what, *shape) for what, shape in _EVENTS.items()]
-        valid = start_ns is not None and any(fits(line, *shape) for shape in shapes) and line[1] < MOST_RECORDS
+        valid = start_ns >= 0 and any(fits(line, *shape) for shape in shapes) and line[1] < MOST_RECORDS
         program.check(number, line, valid, "an event of a fault producer")
         what, sequence, at, *more = line
         if what == "acknowledged":

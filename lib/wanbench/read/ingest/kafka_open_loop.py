@@ -74,7 +74,7 @@ class _Load:
         settings, sent = self.settings, self.sent
         length_s = sum(self._length_s(n) for n in self.counted)
         worst = max(self.clocks, key=lambda clock: clock.number("error_ms") or 0.0, default=Members.none(self.top))
-        late_p99 = max((open_loop.quantile(late, 0.99) for late in self.lates if late), default=None)
+        late_p99 = max((open_loop.quantile(late, 0.99) or 0 for late in self.lates if late), default=None)
         errors = sum((each.errors for each in (sent, *self.groups)), Counter())
         n_sent, n_acknowledged = sent.total("n_handed"), sent.total("n_answered")
         last = self.numbers[-1] if self.numbers else None
@@ -82,7 +82,7 @@ class _Load:
         def per_s(printed: Printed, name: str):
             return printed.total(name, self.counted) / length_s if length_s else None
 
-        received = [per_s(group, "n_received_in") for group in self.groups]
+        received = [per_s(group, "n_received_in") or 0.0 for group in self.groups]
         return {
             **{name: settings.count(name) for name in _SETTINGS},
             **{name: settings.text(name) for name in _TEXTS},
@@ -116,7 +116,7 @@ class _Load:
         }
 
     def histograms(self) -> list[dict]:
-        sources = [("publish", None, self.sent, "publish", 0.0)]
+        sources: list = [("publish", None, self.sent, "publish", 0.0)]
         for number, group in enumerate(self.groups):
             error_ms = self.clocks[number].number("error_ms") or 0.0
             sources.append(("end to end", number, group, "latency", error_ms))
@@ -128,7 +128,7 @@ class _Load:
                 n = sum(counts.values())
                 row = {"warm_up": number < self.warmup_s, "what": what, "group": group, "window": number}
                 row |= {"n": n, "unit": "us"}
-                row |= {"start_s": self.start_s + number, "length_s": self._length_s(number)}
+                row |= {"start_s": (self.start_s or 0.0) + number, "length_s": self._length_s(number)}
                 row |= {"n_lost": max(self._n_intended(number) - n, 0), "n_negative": second["n_negative"]}
                 row |= {"fell_behind": self.fell_behind, "clock_error_ms": error_ms}
                 rows.append(row | {"histogram": encoded_counts(counts)})

@@ -118,7 +118,7 @@ class _Result:
                     values = self.windowed(name)
                     parts.append(_part(what, np.arange(len(values)), share, values))
         whats, *numbers = zip(*parts, strict=True)
-        columns = dict(zip(("window", "quantile", "latency_ms"), map(np.concatenate, numbers), strict=True))
+        columns: dict = dict(zip(("window", "quantile", "latency_ms"), map(np.concatenate, numbers), strict=True))
         columns["what"] = pd.array(whats, dtype="str").repeat([len(values) for *_, values in parts])
         known = ~np.isnan(columns["latency_ms"])
         return columns if known.all() else {name: values[known] for name, values in columns.items()}

@@ -73,7 +73,7 @@ def summarise_pairs(
         pairs[f"{end}_cloud"] = pairs[f"{end}_region"].str.partition(":")[0]
     pairs = pairs.set_index(PAIR)
     points = _points(regions)
-    pairs["distance_km"] = [_distance_km(*pair, points) for pair in pairs.index]
+    pairs["distance_km"] = [_distance_km(a, b, points) for a, b in pairs.index]
     pairs["light_rtt_ms"] = light_rtt_ms(pairs.distance_km)
     done = tests[tests.outcome == "done"].drop_duplicates(["run_id", "test_id"])
     pairs["n_tests"] = done.groupby(PAIR).size()

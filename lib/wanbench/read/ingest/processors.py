@@ -62,9 +62,9 @@ def read_machines(path) -> dict[str, pd.DataFrame]:
     """Read a machine's samples, without context (run, test, regions, file); a RawDataError names an invalid line."""
     path = Path(path)
     first, samples = _samples(path, *OF_MACHINE)
-    rows, origin = [], None
+    rows, origin = [], []
     for at_s, sample in samples:
-        machine, programs = sample.values.get("machine"), sample.members("programs")
+        machine, programs = sample.values.get("machine") or [], sample.members("programs")
         used = {name: programs.number(name, most=MOST) for name in programs.values}
         is_whole = isinstance(machine, list) and len(machine) == 8 and all(type(n) is int and n >= 0 for n in machine)
         if not is_whole or None in used.values():
@@ -73,7 +73,7 @@ def read_machines(path) -> dict[str, pd.DataFrame]:
         grown = [now - then for now, then in zip(machine, origin, strict=True)]
         idle, interrupts = (sum(grown[at] for at in which) for which in (_IDLE, _INTERRUPTS))
         used |= {ALL: sum(grown), BUSY: sum(grown) - idle, INTERRUPTS: interrupts}
-        rows += [(at_s, name, max(ticks, 0) / first.number("ticks_per_s")) for name, ticks in used.items()]
+        rows += [(at_s, name, max(ticks or 0, 0) / (first.number("ticks_per_s") or 1)) for name, ticks in used.items()]
     driver = path.with_name(f"{path.name.partition('.processors.jsonl')[0]}.driver.json")
     rows += _driver(driver) if driver.exists() else []
     about = {"source": "processors", "host": first.text("host"), "metric": "used_s", "unit": "s", "cumulative": True}
@@ -111,7 +111,7 @@ def _metrics(path, rows: list[tuple], columns: tuple[str, ...], about: dict) -> 
 
 
 def _driver(path: Path) -> list[tuple]:
-    pairs = read_json(path, dict, DRIVER_FILE).get("at_s_and_used_s")
+    pairs = read_json(path, dict, DRIVER_FILE).get("at_s_and_used_s") or ()
     try:
         (began_s, before), (ended_s, after) = ((float(at), float(used)) for at, used in pairs)
     except (TypeError, ValueError):

@@ -41,20 +41,20 @@ class Program:
     path: Path
     sha256: str
 
-    def lines(self) -> list[tuple[int, object]]:
+    def lines(self) -> list[tuple]:
         """Return the line number and the value of each line, without a truncated last line."""
         return json_lines(self.path, self.sha256)
 
-    def events(self, name: str) -> tuple[int, Iterator[tuple[int, object]]]:
+    def events(self, name: str) -> tuple[int, Iterator[tuple]]:
         """
         Check that the first line identifies program `name`; return the origin of the program's times (Unix ns), and the
         number and value of each further line.
         """
         lines = self.lines()
         first = lines[0][1] if lines else None
-        valid = isinstance(first, dict) and first.get("program") == name and first.get("format") == 1
-        origin_ns = first.get("origin_ns") if valid else None
-        valid = is_count(origin_ns) and origin_ns < LATEST_NS
+        told = first if isinstance(first, dict) else {}
+        valid, origin_ns = told.get("program") == name and told.get("format") == 1, told.get("origin_ns", -1)
+        valid = valid and is_count(origin_ns) and origin_ns < LATEST_NS
         self.check(1, first, valid, f"the first line of a {name}, with origin_ns")
         return origin_ns, iter(lines[1:])
 
@@ -120,7 +120,7 @@ def whole_lines(path: Path, sha256: str) -> list[bytes]:
     return content[: content.rfind(b"\n") + 1].splitlines()
 
 
-def json_lines(path: Path, sha256: str) -> list[tuple[int, object]]:
+def json_lines(path: Path, sha256: str) -> list[tuple]:
     """Read the line number and the JSON value of each complete line of a file with this SHA-256."""
     values = []
     for number, line in enumerate(whole_lines(path, sha256), 1):

@@ -17,9 +17,9 @@ def read(source) -> dict[str, pd.DataFrame]:
     rows = []
     for top in read_objects(source, WANTED):
         hubs = top.members("report").list("hubs")
-        if not hubs:
-            top.refuse(", ".join(map(str, top.values)), f"{WANTED} with report.hubs")
-        hops = [hub.text("host") for hub in hubs]
+        hops = [host for hub in hubs if (host := hub.text("host"))]
+        if not hops or len(hops) < len(hubs):
+            top.refuse(", ".join(map(str, top.values)), f"{WANTED} with report.hubs, each with a host")
         rows.append({"route": sha256(" ".join(hops).encode()).hexdigest()[:12], "n_hops": len(hops)})
         rows[-1]["hops"] = " ".join(hops)
     return {"routes": fitting(source, "routes", rows)}

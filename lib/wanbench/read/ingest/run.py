@@ -91,7 +91,7 @@ def _made_from(run_folder: Path, recorded: dict) -> dict:
     Return the hash of the readers, and the size, time and hash of the run's journal and manifest. A file with the
     recorded size and time is taken to have the recorded hash.
     """
-    found = {"readers": {"sha256": _readers()}}
+    found: dict = {"readers": {"sha256": _readers()}}
     for path in (run_folder / name for name in ("journal.jsonl", "manifest.json", THINNED)):
         if path.is_file():
             status, known = path.stat(), recorded.get(path.name, {})

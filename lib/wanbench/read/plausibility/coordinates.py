@@ -132,8 +132,8 @@ def _region(name, pairs, places, without) -> _Region:
     light_ms = pairs.light_ms.to_numpy()
     far = light_ms > FAR_LIGHT_MS
     usual = float(np.median(pairs.rtt_ms.to_numpy()[far] / light_ms[far])) if far.any() else USUAL_INFLATION
-    stated = (float(place[column]) for column in ("latitude_deg", "longitude_deg", "precision_km"))
-    return _Region(name, *stated, _landmarks(name, pairs, places, without), usual)
+    lat, lon, within = (float(place[column]) for column in ("latitude_deg", "longitude_deg", "precision_km"))
+    return _Region(name, lat, lon, within, _landmarks(name, pairs, places, without), usual)
 
 
 def _blamed(pairs: pd.DataFrame, places: pd.DataFrame) -> list[tuple]:
@@ -273,7 +273,7 @@ def _cause(region: _Region, area: Area, places: pd.DataFrame, score: float) -> s
         if area.allows(*place, slack_km=region.precision_km)[0]
     }
     if scores and min(scores.values()) < AS_GOOD * score:
-        return min(scores, key=scores.get)
+        return min(scores, key=scores.__getitem__)
     if abs(region.latitude) < 0.01 and abs(region.longitude) < 0.01:
         return "missing coordinates, stated as 0 N 0 E"
     if catalogued := _catalogued(region, area):

@@ -48,7 +48,7 @@ def against_light(rtts: pd.DataFrame, places: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def light_flags(rows: pd.DataFrame, causes=ISOLATED) -> list[dict]:
+def light_flags(rows: pd.DataFrame, causes: object = ISOLATED) -> list[dict]:
     """Flag each of these round trips as faster than light; `causes` has one cause for all of them, or one for each."""
     causes = np.broadcast_to(np.asarray(causes, dtype=object), len(rows))
     return [_light_flag(row, cause) for row, cause in zip(rows.itertuples(index=False), causes, strict=True)]
@@ -70,7 +70,7 @@ def _light_flag(row, cause: str) -> dict:
     return LIGHT.flag_round_trip(row, verdict, found, cause, bound)
 
 
-def opposite_ms(rtts: pd.DataFrame, among=slice(None)) -> np.ndarray:
+def opposite_ms(rtts: pd.DataFrame, among: object = slice(None)) -> np.ndarray:
     """Return, for each row, the median RTT in ms of the opposite direction over the rows `among`; NaN without any."""
     median = rtts[among].groupby(["from_region", "to_region"]).rtt_ms.median().to_dict()
     return np.array([median.get(pair, np.nan) for pair in zip(rtts.to_region, rtts.from_region, strict=True)], float)

@@ -253,7 +253,7 @@ def _bytes(column: Column, computed: pd.Series) -> list[dict]:
     for k in good:
         cause = unit if unit and abs(ratio[k] / usual - 1) <= ROW_TOLERANCE else ""
         if not cause and clear[k]:
-            cause = rate_units.UNITS.get(_factor(ratio[k]), WRONG_ROW)
+            cause = rate_units.UNITS.get(_factor(ratio[k]) or np.nan, WRONG_ROW)
         if cause:
             carried = f"{quantity(sizes[k], 'bytes')} in {number(durations[k])} s"
             found = f"{quantity(rates[k], 'bit/s')}, but {carried} are {quantity(due[k], 'bit/s')}"

@@ -74,10 +74,10 @@ class Column:
     name: str
     values: pd.Series
 
-    def row(self, rule: Rule, k: int, found: str, cause: str, bound: float, verdict: str = IMPOSSIBLE) -> dict:
+    def row(self, rule: Rule, k, found: str, cause: str, bound: float, verdict: str = IMPOSSIBLE) -> dict:
         """Return a flag for row k."""
         row, start, end, value = (values[k] for values in self._of_rows)
-        where = {"row": row, "from_region": start, "to_region": end, "column_name": self.name, "value": value}
+        where: dict = {"row": row, "from_region": start, "to_region": end, "column_name": self.name, "value": value}
         return rule.flag(self.table, "row", verdict, found, cause, **where, bound=float(bound))
 
     @cached_property
@@ -87,7 +87,7 @@ class Column:
 
     def whole(self, rule: Rule, found: str, cause: str, value: float, bound: float, verdict=IMPOSSIBLE) -> dict:
         """Return a flag for the whole column."""
-        where = {"column_name": self.name, "value": value, "bound": bound}
+        where: dict = {"column_name": self.name, "value": value, "bound": bound}
         return rule.flag(self.table, "column", verdict, found, cause, **where)
 
     @property

@@ -289,7 +289,8 @@ def respond(settings: dict, verb: str, question: dict) -> dict:
         while True:
             try:
                 return {"answer": VERBS[verb](admin, **question)}
-            except errors.UnknownBrokerIdError:  # the client does not know the controller yet, and has sent nothing
+            # The client does not know the controller yet, and has sent nothing.
+            except errors.UnknownBrokerIdError:  # pyright: ignore[reportAttributeAccessIssue]  # its types are older
                 if time.monotonic() > end:
                     raise
                 admin = Admin(settings, **waits)

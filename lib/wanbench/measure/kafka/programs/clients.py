@@ -18,6 +18,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from typing import Any, NoReturn
 
 HEAD = struct.Struct(">4sHQQI")
 RECORD, WARM_UP = b"wbR1", b"wbW1"
@@ -102,7 +103,7 @@ def error_name(error) -> str:
     """
     Return librdkafka's name for an error, or for an exception that wraps an error; else the class of the exception.
     """
-    kafka = error.args[0] if isinstance(error, Exception) and error.args else error
+    kafka: Any = error.args[0] if isinstance(error, Exception) and error.args else error
     return kafka.name() if hasattr(kafka, "name") else type(error).__name__
 
 
@@ -135,7 +136,7 @@ def parse_record(value: bytes | None) -> tuple[int | None, int | None, bool] | N
     if value is not None and len(value) >= HEAD.size:
         *head, checksum = HEAD.unpack_from(value)
         kind, producer, sequence, _ = head
-        if kind in (RECORD, WARM_UP) and checksum == _sum(*head, value[HEAD.size :]):
+        if kind in (RECORD, WARM_UP) and checksum == _sum(kind, producer, sequence, head[3], value[HEAD.size :]):
             return (producer, sequence, False) if kind == RECORD else None
     return None, None, True
 
@@ -298,7 +299,7 @@ class Lines:
         if time.monotonic() - self._flushed_s > PRINT_S:
             self.flush()
 
-    def end(self, status: int = 0, **about) -> None:
+    def end(self, status: int = 0, **about) -> NoReturn:
         """
         Print the last line, an object with `ended`, and exit at once, because librdkafka would wait to deliver
         outstanding records.

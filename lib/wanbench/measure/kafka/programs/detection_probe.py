@@ -69,7 +69,7 @@ class Probe(Paced):
         if error is not None:
             self._failed(partition, due_us, error.name())
             return
-        line = [partition, due_us, now - due_us]
+        line: list = [partition, due_us, now - due_us]
         if (partition, due_us) in self._late:
             self._late.discard((partition, due_us))
             line.append("after")

@@ -23,6 +23,7 @@ def main(arguments: list[str]) -> int:
     with open(path, "wb", buffering=0) as times:
         _write(times, time.time())
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        assert child.stdout
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, lambda which, _: child.poll() is None and child.send_signal(which))
         unfinished = False

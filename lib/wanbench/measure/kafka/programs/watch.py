@@ -13,24 +13,25 @@ from collections.abc import Callable
 
 from kafka import errors
 from kafka.protocol.api_message import ApiMessage
-from kafka.protocol.metadata import FindCoordinatorRequest
+from kafka.protocol.metadata import FindCoordinatorRequest  # pyright: ignore[reportAttributeAccessIssue]
 
 from .admin import metadata_request, print_line, read_arguments, topic_row
 from .admin_client import Admin, message, refuse
 
 CONNECT_S = 2.0  # timeout of a sample for reaching a broker, short because a dead cluster would delay the next samples
 MEMBERS_INTERVAL_S = 1.0  # interval of samples of groups; each looks up the coordinator and then queries it
+# The type checker knows kafka-python 2 only, whose messages have no descriptions in JSON.
 _SCHEMAS = "wanbench.measure.kafka.programs"
 
 
-class ConsumerGroupDescribeRequest(ApiMessage, load_json=_SCHEMAS):
+class ConsumerGroupDescribeRequest(ApiMessage, load_json=_SCHEMAS):  # pyright: ignore[reportGeneralTypeIssues, reportCallIssue]
     """
     A request that describes groups of the new protocol (KIP-848); kafka-python's `describe_groups` reports them as
     dead.
     """
 
 
-class ConsumerGroupDescribeResponse(ApiMessage, load_json=_SCHEMAS):
+class ConsumerGroupDescribeResponse(ApiMessage, load_json=_SCHEMAS):  # pyright: ignore[reportGeneralTypeIssues, reportCallIssue]
     """The response to `ConsumerGroupDescribeRequest`."""
 
 

@@ -154,7 +154,7 @@ class CloudWatch:
         Once `leaving` is set (the user interrupted), make at most one further request per resource, without waiting.
         """
         leaving = leaving or Event()
-        ends = {"started_at_utc": opened_at_utc, "ended_at_utc": now_utc()}
+        ends: dict = {"started_at_utc": opened_at_utc, "ended_at_utc": now_utc()}
         start, end = map(datetime.fromisoformat, ends.values())
         deadline = time.monotonic() + self.patience_s
         if not leaving.is_set():
@@ -196,7 +196,7 @@ class CloudWatch:
             written.append(kept)
         return {"name": watched.name, "kind": watched.kind, "error": error, "series": written}
 
-    def _points(self, region: str, series: list[Mapping], expected: list[int]) -> dict[int, dict[int, float]]:
+    def _points(self, region: str, series: list[dict], expected: list[int]) -> dict[int, dict[int, float]]:
         """Return the data points of each series, by its number: values by the start of their period (Unix s)."""
         start, end = (datetime.fromtimestamp(each, UTC) for each in (expected[0], expected[-1]))
         points: dict[int, dict[int, float]] = {number: {} for number in range(len(series))}

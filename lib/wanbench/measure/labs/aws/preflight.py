@@ -170,7 +170,7 @@ def _family(instance_type: str) -> str:
     >>> [_family(name) for name in ("t3.micro", "m7g.large", "inf2.xlarge", "vt1.3xlarge")]
     ['t', 'm', 'inf', 'vt']
     """
-    return re.match("[a-z]*", instance_type)[0]
+    return re.findall("^[a-z]*", instance_type)[0]
 
 
 def costs(aws: Aws, regions: Sequence[str], *, instance_type: str, **options) -> Costs:
@@ -203,7 +203,7 @@ def list_prices(aws: Aws, regions: Sequence[str], instance_type: str) -> dict[st
 def _usd(aws: Aws, service: str, **fields: str) -> list[float]:
     """Return every positive price in US dollars of the products with these fields."""
     filters = [{"Type": "TERM_MATCH", "Field": name, "Value": value} for name, value in fields.items()]
-    products = aws.pages("pricing", PRICE_REGION, "get_products", "PriceList", ServiceCode=service, Filters=filters)
-    terms = [term for text in products for term in json.loads(text).get("terms", {}).get("OnDemand", {}).values()]
+    texts: list = aws.pages("pricing", PRICE_REGION, "get_products", "PriceList", ServiceCode=service, Filters=filters)
+    terms = [term for text in texts for term in json.loads(text).get("terms", {}).get("OnDemand", {}).values()]
     units = [dimension["pricePerUnit"] for term in terms for dimension in term["priceDimensions"].values()]
     return [usd for unit in units if (usd := float(unit.get("USD", 0))) > 0]

@@ -128,6 +128,6 @@ def _parts(address: str) -> tuple[str, str]:
 def _listed(address: str, number: int, line: str) -> tuple[str, str]:
     match = _LINE.fullmatch(line)
     path = PurePosixPath(match["path"] if match else "/")
-    if path.is_absolute() or ".." in path.parts or "\0" in line:
+    if not match or path.is_absolute() or ".." in path.parts or "\0" in line:
         raise RawDataError(f"{address}/{SUMS}", number, line, "a SHA-256, two spaces and a path inside the folder")
     return match["sha256"], str(path)

@@ -113,6 +113,7 @@ class Azure:
         from azure.core.exceptions import ClientAuthenticationError
 
         method = getattr(getattr(self._client(service), kind), operation)
+        code, text, status = "", "", None
         for attempt in range(RETRIES + 1):
             try:
                 return ask(method)
@@ -163,4 +164,4 @@ def _complete_models(room: str) -> None:
     """
     for model in vars(import_module(f"{room}.models")).values():
         if isinstance(model, type) and hasattr(model, "_calculated"):
-            model.__new__(model)
+            model.__new__(model)  # pyright: ignore[reportCallIssue]  # a model needs no arguments

@@ -84,7 +84,7 @@ def survey(azure: Azure, wanted: Sequence[Wanted], alongside: Sequence[Wanted] =
         raise LabError(f"Regions that Azure does not have: {', '.join(missing)}. Nothing was launched.")
     stopping = _locations(providers[ENDS_HOSTS], "schedules")
     of_lab = [*wanted, *alongside]
-    surveyed = everywhere(lambda item: _survey_region(azure, *item, of_lab, stopping), list(enumerate(wanted)))
+    surveyed = everywhere(lambda at: _survey_region(azure, at, wanted[at], of_lab, stopping), range(len(wanted)))
     if problems := [problem for problem in surveyed if isinstance(problem, str)]:
         raise LabError(f"Nothing was launched: {' '.join(problems)}")
     notes = [
@@ -143,7 +143,7 @@ def _capabilities(sku: Any) -> dict[str, str]:
 
 def _subnet_problem(azure: Azure, wanted: Wanted) -> str | None:
     """Return why hosts cannot be in a subnet that should exist, or None if they can."""
-    group, network, subnet = wanted.subnet.split("/")
+    group, network, subnet = str(wanted.subnet).split("/")
     try:
         there = azure.call("network", "virtual_networks", "get", group, network)
     except CloudError as error:
@@ -256,7 +256,7 @@ def _make_host(azure: Azure, site: Site, order: Order, user: str, zone: str | No
     where = site.wanted.subnet.split("/") if site.wanted.subnet else (group, NETWORK, SUBNET)
     subnet = azure.path(where[0], "Microsoft.Network/virtualNetworks", where[1], "subnets", where[2])
     inside = {"subnet": {"id": subnet}, "publicIPAddress": {"id": public.id}}
-    properties = {"ipConfigurations": [{"name": "inside", "properties": inside}]}
+    properties: dict = {"ipConfigurations": [{"name": "inside", "properties": inside}]}
     properties["enableAcceleratedNetworking"] = site.accelerated
     if site.wanted.subnet:
         rules = azure.path(group, "Microsoft.Network/networkSecurityGroups", RULES)
@@ -291,7 +291,7 @@ def _stop_later(azure: Azure, site: Site, order: Order, group: str, name: str) -
     }
     path = azure.path(group, "Microsoft.DevTestLab/schedules", f"shutdown-computevm-{name}")
     schedule = {**_place(site, order), "properties": properties}
-    how = {"api_version": "2018-09-15"}
+    how: dict = {"api_version": "2018-09-15"}
     azure.call("resource", "resources", "begin_create_or_update_by_id", path, schedule, **how)
 
 
@@ -305,7 +305,7 @@ def _drop_host(azure: Azure, group: str, name: str) -> None:
 def _properties(site: Site, order: Order, user: str, name: str, interface: str) -> dict:
     image = {"publisher": PUBLISHER, "offer": OFFER, "sku": site.image_sku, "version": site.image_version}
     public_key = {"path": f"/home/{user}/.ssh/authorized_keys", "keyData": order.public_key}
-    disks = {"imageReference": image, "osDisk": {"name": f"{name}-boot", **_disk("FromImage", BOOT_GB)}}
+    disks: dict = {"imageReference": image, "osDisk": {"name": f"{name}-boot", **_disk("FromImage", BOOT_GB)}}
     if size_gb := site.wanted.volume_gb:
         disks["dataDisks"] = [{"lun": 0, "name": f"{name}-volume", **_disk("Empty", size_gb)}]
     return {

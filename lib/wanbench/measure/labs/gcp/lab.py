@@ -59,9 +59,8 @@ def survey(gcp: Gcp, wanted: Sequence[Wanted], alongside: Sequence[Wanted] = ())
     regions = {region.name: region for region in gcp.pages("regions", "list")}
     up = [name for name, region in regions.items() if region.status == "UP"]
     if off := [hosts.region for hosts in wanted if hosts.region not in up]:
-        raise LabError(
-            f"Regions that Google Cloud does not have, or that are down: {', '.join(off)}. Nothing was launched."
-        )
+        message = f"Regions that Google Cloud does not have, or that are down: {', '.join(off)}. Nothing was launched."
+        raise LabError(message)
     of_lab = [*wanted, *alongside]
     types = {name: _zones(gcp, name) for name in dict.fromkeys(hosts.instance_type for hosts in of_lab)}
     instance_type = wanted[0].instance_type

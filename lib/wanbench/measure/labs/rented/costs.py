@@ -40,7 +40,7 @@ SET_UP_S = 300.0
 
 @cache
 def _price_list() -> pd.DataFrame:
-    with (files(__package__) / "prices.csv").open() as file:
+    with (files("wanbench.measure.labs.rented") / "prices.csv").open() as file:
         own = pd.read_csv(file)
     published = pd.read_csv(published_folder() / "prices" / "list-prices.csv")
     is_type = (published.unit == "hour") & ~published["item"].str.contains(" ")
@@ -56,7 +56,7 @@ def _price_list() -> pd.DataFrame:
     return pd.concat([own, listed[own.columns]], ignore_index=True)
 
 
-def prices(overrides: Mapping[str, Mapping[str, float]] | None = None) -> pd.DataFrame:
+def prices(overrides: Mapping[str, Mapping] | None = None) -> pd.DataFrame:
     """
     Return prices in US dollars, as ranges over the regions of a cloud: columns cloud, item, low_usd, high_usd, unit,
     source, as_of.

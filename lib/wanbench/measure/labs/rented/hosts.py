@@ -234,7 +234,7 @@ def not_launched(wanted: Mapping[str, Wanted], first: int) -> dict[str, list[Hos
     }
 
 
-def make_ready(host: SshHost, *, sysctls: Mapping[str, str], has_volume: bool, leaving: Event) -> None:
+def make_ready(host, *, sysctls: Mapping[str, str], has_volume: bool, leaving: Event) -> None:
     """
     Wait until a host answers and has finished its first boot; then set its sysctls and `host.python`.
 
@@ -264,7 +264,7 @@ def make_ready(host: SshHost, *, sysctls: Mapping[str, str], has_volume: bool, l
         host.run(["sysctl", "-w", f"{name}={value}"], timeout_s=30)
 
 
-def close(host: Host) -> None:
+def close(host) -> None:
     """
     Close the connection to a host that will be deleted. An error is only printed, so that it does not prevent the
     deletion.

@@ -9,7 +9,7 @@ from threading import Event
 from types import MappingProxyType
 from typing import Any
 
-from wanbench.checks import check_flag, check_name, check_number, refusal
+from wanbench.checks import LATER, check_flag, check_name, check_number, refusal
 from wanbench.errors import ParameterError
 from wanbench.measure.labs.base import Host
 from wanbench.measure.labs.rented.costs import SET_UP_S, Costs, Estimate, Meter
@@ -140,9 +140,8 @@ class RentedLab(Tenancy):
     ):
         self.title = cloud_title(self.kind)
         if other := [name for name in regions if not name.startswith(f"{self.kind}:")]:
-            raise ParameterError(
-                f"A lab on {self.title} cannot have hosts in {', '.join(other)}; allowed: regions of {self.kind}."
-            )
+            message = f"A lab on {self.title} cannot have hosts in {', '.join(other)}; allowed: regions of {self.kind}."
+            raise ParameterError(message)
         zones, subnets = dict(zones or {}), dict(subnets or {})
         if strange := set(zones) - set(regions):
             raise refusal("zones", sorted(strange), f"zones of {', '.join(regions)}")
@@ -162,7 +161,7 @@ class RentedLab(Tenancy):
         self.sysctls = dict(sysctls or {})
         self.operator = machines.operator(operator_address)
         self.owner = check_name("owner", owner or getpass.getuser())
-        self.ttl_s = check_number("ttl_s", ttl_s, MIN_TTL_S, MAX_TTL_S, whole=True, optional=True)
+        self.ttl_s: Any = check_number("ttl_s", ttl_s, MIN_TTL_S, MAX_TTL_S, whole=True, optional=True)
         self.price_overrides = dict(price_overrides or {})
         if packages is not None:
             self.packages = tuple(check_name("packages", name) for name in packages)
@@ -173,7 +172,7 @@ class RentedLab(Tenancy):
         self.is_charged, self.instances, self.alongside = True, {}, []
         self.number_from(0)
         self._settle_s, self._connect, self.client = settle_s, connect or SshHost, client or self.client_class()
-        self.sites = self._lease = self.order = self._meter = None
+        self.sites = self._lease = self.order = self._meter = LATER
         self._leaving = Event()
 
     @abstractmethod
@@ -211,7 +210,7 @@ class RentedLab(Tenancy):
             allowed = f"at least the {needed_s:.0f} s that the plan takes, at most {MAX_TTL_S}"
             raise refusal("ttl_s, after which hosts end themselves,", self.ttl_s, allowed)
         one = next(iter(self.wanted.values()))
-        wanted = {"instance_type": one.instance_type, "hosts_per_region": one.count, "volume_gb": one.volume_gb}
+        wanted: dict = {"instance_type": one.instance_type, "hosts_per_region": one.count, "volume_gb": one.volume_gb}
         self._costs = self.costs(regions=list(self.wanted), overrides=self.price_overrides, **wanted)
         if plan is None:
             expected = self._at_most = self._costs.of(None, self.ttl_s)
@@ -315,7 +314,7 @@ class RentedLab(Tenancy):
             machines.own_public_address(host, instance.private_address, instance.public_address)
 
     def give_back(self) -> list[str]:
-        lease, self._lease = self._lease, None
+        lease, self._lease = self._lease, LATER
         return [] if lease is None else lease.end(self._take_down)
 
     def _take_down(self, run: str) -> list[str]:

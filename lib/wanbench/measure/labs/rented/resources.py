@@ -118,7 +118,7 @@ class Resources(ABC):
         """
         Return all regions that may have resources (the cloud's names); raise LabError if they cannot be found out.
         """
-        return [self.place]
+        return [self.place] if self.place else []
 
     @abstractmethod
     def listed(self, region: str, run: str | None = None) -> list[Resource]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from wanbench.checks import check_flag, check_number, refusal
+from wanbench.checks import LATER, check_flag, check_number, refusal
 from wanbench.errors import LabError
 from wanbench.measure.labs.base import Host, Lab
 from wanbench.measure.labs.rented.costs import COSTS, IF_KILLED, Estimate, agree, check_budget, spent_before_usd
@@ -42,11 +42,11 @@ class Tenancy(Lab):
         On entry, if hosts cannot be launched. On exit, if resources remain; the message lists them.
     """
 
-    _ssh = _estimate = _folder = _if_killed = None
+    _ssh = _estimate = _folder = _if_killed = LATER
     _campaign = "by-hand"
     _spent_before_usd = 0.0
 
-    def __init__(self, parts: Sequence[Lab], kind: str, settings: Mapping, budget_usd: float | None, yes: bool):
+    def __init__(self, parts: Sequence, kind: str, settings: Mapping, budget_usd: float | None, yes: bool):
         self.parts, self.kind, self.settings = list(parts), kind, settings
         self.title = " and ".join(dict.fromkeys(part.title for part in parts))
         if len(ways := {part.path_names for part in parts}) > 1:
@@ -57,7 +57,7 @@ class Tenancy(Lab):
         self.yes = check_flag("yes", yes)
 
     @property
-    def hosts(self) -> dict[str, list[Host]]:
+    def hosts(self) -> dict[str, list[Host]]:  # pyright: ignore[reportIncompatibleVariableOverride]  # read only
         return by_region(part.own_hosts for part in self.parts)
 
     def estimate(self, plan: Plan | None, campaign: str) -> tuple[Estimate, list[str]]:
@@ -94,7 +94,7 @@ class Tenancy(Lab):
         self._campaign, self._folder = campaign, folder
         self._spent_before_usd = spent_before_usd(folder) if folder else 0.0
         self._estimate, notes = self.estimate(plan, campaign)
-        given = {"budget_usd": self.budget_usd, "spent_before_usd": self._spent_before_usd, "yes": self.yes}
+        given: dict = {"budget_usd": self.budget_usd, "spent_before_usd": self._spent_before_usd, "yes": self.yes}
         agree(self._estimate, notes=notes, **given)
 
     def before_round(self, expected_s: float, sent_bytes: Mapping[tuple[str, str], float] | None) -> None:
@@ -114,7 +114,7 @@ class Tenancy(Lab):
             addresses = [address for part in self.parts for address in part.addresses()]
             everywhere(lambda part: part.let_in(part.order, addresses), self.parts)
             everywhere(lambda part: part.reach(), self.parts, hurry=self._leave)
-            entries = [Entry(host, None, None) for host in self.all_hosts()]
+            entries = [Entry(host, None, None) for host in self.all_hosts()]  # pyright: ignore[reportArgumentType]
             inventory = Inventory(f"the hosts on {self.title}", tuple(entries))
             self._ssh = SshLab(list(self.hosts), hosts_per_region=None, sysctls=self.sysctls, inventory=inventory)
             self._ssh.__enter__()
@@ -129,7 +129,7 @@ class Tenancy(Lab):
         return self
 
     def __exit__(self, *exception) -> None:
-        self._ssh = None
+        self._ssh = LATER
         if left := uninterrupted(self._give_back, self.title):
             raise LabError(
                 f"REMAINS on {self.title}, and costs money: {'; '.join(left)}. `wanbench sweep` tries again to delete "

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from wanbench.errors import LabError
 from wanbench.measure.labs.processes import OUTPUT_BYTES
@@ -118,7 +119,7 @@ class Connection:
     started.
     """
 
-    def __init__(self, name: str, login: Login, patience_s: float, python: str, sudo: bool, folder: str | None):
+    def __init__(self, name: str, login, patience_s: float, python: str, sudo: bool, folder: str | None):
         self.name, self.patience_s, self._login = name, patience_s, login
         self._said = tempfile.TemporaryFile()  # noqa: SIM115
         self._ids, self._waiting, self._ended = count(1), {}, {}
@@ -130,7 +131,7 @@ class Connection:
         words = login.command([*remote, python, "-c", _BOOTSTRAP.format(size=len(program))], patience_s)
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._said}
         try:
-            self._ssh = subprocess.Popen(words, **pipes, start_new_session=True, bufsize=0)
+            self._ssh: Any = subprocess.Popen(words, **pipes, start_new_session=True, bufsize=0)
         except OSError as error:
             self._said.close()
             raise LabError(

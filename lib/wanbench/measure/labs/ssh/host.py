@@ -146,7 +146,7 @@ class SshHost(Host):
             raise LabError(f"{target} cannot be written: {error.strerror or error}.") from None
 
     def _connect(self):
-        return Connection(self.name, self.login, self.patience_s, self.python, self.sudo, self.folder)
+        return Connection(self.name, self.login, self.patience_s, str(self.python), self.sudo, self.folder)
 
 
 class SshProcess(PolledProcess):
@@ -217,12 +217,12 @@ class SshProcess(PolledProcess):
                 ended = self._ended or {"sizes": [0, 0], "whole": True, "status": -signal.SIGKILL}
                 size = ended["sizes"][0]
                 if ended["whole"]:
-                    outputs = self._output[:size], self._output[size:]
+                    stdout, stderr = self._output[:size], self._output[size:]
                 else:
-                    outputs = [read_all(partial(self._read, stream), most=OUTPUT_BYTES) for stream in STREAMS]
+                    stdout, stderr = (read_all(partial(self._read, stream), most=OUTPUT_BYTES) for stream in STREAMS)
                     self._connection.ask("forget", name=self._name)
-                times = self._started_at_utc, ended.get("ended_at_utc") or self._started_at_utc
-                done = Completed(self.command, ended["status"], *outputs, *times)
+                began, over = self._started_at_utc, ended.get("ended_at_utc") or self._started_at_utc
+                done = Completed(self.command, ended["status"], stdout, stderr, began, over)
                 self._completed = failed_if_incomplete(done, ended["sizes"], ended.get("disk_is_full", False))
             return self._completed
 
@@ -231,7 +231,7 @@ class SshProcess(PolledProcess):
 
     def _so_far(self):
         try:
-            outputs = [read_all(partial(self._read_at, stream=stream)) for stream in STREAMS]
+            stdout, stderr = (read_all(partial(self._read_at, stream=stream)) for stream in STREAMS)
         except LabError:
-            outputs = b"", b""
-        return Completed(self.command, -signal.SIGKILL, *outputs, self._started_at_utc, self._started_at_utc)
+            stdout, stderr = b"", b""
+        return Completed(self.command, -signal.SIGKILL, stdout, stderr, self._started_at_utc, self._started_at_utc)

@@ -138,7 +138,7 @@ class _Reader:
         python = _word(f"{place}: python", given["python"])
         sudo = check_flag(f"{place}: sudo", given["sudo"])
         patience_s = check_number(f"{place}: patience_s", given["patience_s"], 2, 3600)
-        more = {"python": python, "sudo": sudo, "patience_s": patience_s, "address_ipv6": address_ipv6}
+        more: dict = {"python": python, "sudo": sudo, "patience_s": patience_s, "address_ipv6": address_ipv6}
         host = SshHost(name, region, str(address), login, **more)
         return Entry(host, latitude, longitude)
 

@@ -18,7 +18,7 @@ from itertools import count
 from pathlib import Path
 from typing import ClassVar
 
-from wanbench.checks import refusal
+from wanbench.checks import LATER, refusal
 from wanbench.errors import CommandError, LabError, ParameterError
 from wanbench.measure.experiments.base import ClientLoad, ExperimentError, bounded, check_declared, keep, last_line
 from wanbench.measure.experiments.session import ClientSession
@@ -231,7 +231,7 @@ class _Program:
     what: str
     host: Host
     folder: str
-    process: Process | None = None
+    process: Process = LATER
     done: Completed | None = None
 
     def stop(self) -> None:

@@ -37,7 +37,7 @@ _RENAMED = {
 _BUFFERS = ("socket.receive.buffer.bytes", "socket.send.buffer.bytes")
 """Buffers whose size the kernel chooses if the setting is -1 in Java's clients, or 0 in librdkafka."""
 _FIELDS = {"acks": "acks", "linger.ms": "linger_ms", "batch.size": "batch_bytes", "compression.type": "compression"}
-_JAVA_DEFAULTS = {"acks": "all", "linger_ms": 0, "batch_bytes": 16_384, "compression": "none"}
+_JAVA_DEFAULTS: dict = {"acks": "all", "linger_ms": 0, "batch_bytes": 16_384, "compression": "none"}
 """Defaults of the Java producer up to Kafka 3.9; the benchmark uses Kafka 3.6."""
 _OVERRULED = {"bootstrap.servers", "group.id", "key.serializer", "value.serializer"}
 _OVERRULED |= {"key.deserializer", "value.deserializer"}
@@ -250,7 +250,7 @@ def driver_of(load: KafkaOpenLoop, bootstrap: str | None = None, **changes) -> D
         consumer["client.rack"] = load.client_rack
     consumer |= java_names("consumer_settings", load)
     common = {} if bootstrap is None else {"bootstrap.servers": bootstrap}
-    values = {
+    values: dict = {
         "replicationFactor": load.replication,
         "topicConfig": properties_text(dict(load.topic_settings)),
         "commonConfig": properties_text(common),

@@ -76,7 +76,7 @@ class System:
         return (self.broker_settings, self.security, self.kafka_version)
 
 
-def read_systems(given: Sequence[Mapping[str, object]]) -> tuple[System, ...]:
+def read_systems(given: Sequence) -> tuple[System, ...]:
     """
     Read systems from plain data, such as a preset's list of mappings with the parameters of `System`.
 

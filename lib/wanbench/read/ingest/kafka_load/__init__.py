@@ -21,7 +21,7 @@ from wanbench.read.ingest.rows import fitting
 
 from .files import NAME, LoadTimes, read_batches, read_times, sibling, times_of_lines
 from .lines import LARGEST_BYTES, OTHERWISE, Line, lines_of
-from .outputs import OUTPUTS, Output
+from .outputs import OUTPUTS
 
 __all__ = ["read", "read_batches", "read_times"]
 
@@ -44,7 +44,7 @@ def read(source) -> dict[str, pd.DataFrame]:
     'no summary: java.net.ConnectException: refused'
     """
     path, text = _text(source)
-    texts = [(path, text, times_of_lines(source))]
+    texts: list = [(path, text, times_of_lines(source))]
     if stderr := sibling(source, ".stderr.txt"):
         texts.append(_text(stderr))
     named = NAME.search(plain_name(path))
@@ -63,7 +63,7 @@ def read(source) -> dict[str, pd.DataFrame]:
     return {name: fitting(path, name, found) for name, found in rows.items()}
 
 
-def output_of(texts: list[tuple], tool: str | None = None) -> Output:
+def output_of(texts: list[tuple], tool: str | None = None):
     """
     Parse texts as the output of `tool`; without `tool`, of the tool to which the first line with figures belongs.
 

@@ -42,7 +42,7 @@ def read_times(path) -> dict[str, pd.DataFrame]:
     times = [content.get(name) for name in TIMES]
     if None in (times[0], times[-1]) or not all(time is None or is_time(time) for time in times):
         raise RawDataError(path, None, times, f"Unix times in seconds: {', '.join(TIMES)}")
-    spans = ((times[0], times[-1]), (content["counts_from_s"], content["counts_until_s"]))
+    spans = ((times[0], times[-1]), (times[2], times[3]))
     if any((first is None) != (last is None) or (first or 0) > (last or 0) for first, last in spans):
         raise RawDataError(path, None, times, "times in which each start comes before its end")
     missing = content.get("missing")

@@ -40,7 +40,7 @@ _LINE = re.compile(r".++\n?|\n")
 class Line(NamedTuple):
     """A line with its number and its time; `whole` is False for a last line without a line break."""
 
-    number: int
+    number: int | None
     text: str
     whole: bool
     printed_at_s: float | None

@@ -163,7 +163,7 @@ class ConsumerOutput(Output):
         named = dict(zip(self._names, numbers, strict=True))
         if not all(_PATTERNS[name in COUNTS].fullmatch(text) for name, text in named.items()):
             return False
-        values = {name: int(text) if name in COUNTS else real(text) for name, text in named.items()}
+        values: dict = {name: int(text) if name in COUNTS else real(text) for name, text in named.items()}
         row = {"records": values[RECORDS], "bytes": values[MB] and values[MB] * MIB}
         row |= {"throughput_bps": _amount(named[MB_S], 8 * MIB), "records_per_s": _amount(named[RECORDS_S])}
         if min(row["records"], row["bytes"] or 0) < 0:

@@ -80,7 +80,7 @@ def read(source, *, fast: bool | None = None) -> dict[str, pa.Table]:
     >>> read(log)["echoes"].select(["sequence", "rtt_ms", "lost"]).to_pylist()
     [{'sequence': 1, 'rtt_ms': None, 'lost': True}, {'sequence': 2, 'rtt_ms': 0.021, 'lost': False}]
     """
-    texts = {None: 0}
+    texts: dict = {None: 0}
     batches = [_arrow(batch, texts) for batch in _batches(source, texts, fast)]
     return {"echoes": pa.Table.from_batches(batches, CODED).cast(SCHEMA)}
 
@@ -91,7 +91,7 @@ def convert(source, target) -> int:
 
     Raise RawDataError as `read` does; no file is then written.
     """
-    texts = {None: 0}
+    texts: dict = {None: 0}
     with replaced_file(Path(target)) as temporary:
         return _write(temporary, _batches(source, texts, True), texts)
 
@@ -141,7 +141,8 @@ def _rows(path, scanned, texts) -> Iterator[np.ndarray]:
         if one is not None:
             one.echoes.check()  # a fault in an earlier line comes first
         raise
-    yield one.finish()
+    if one is not None:
+        yield one.finish()
 
 
 class _OnePing:

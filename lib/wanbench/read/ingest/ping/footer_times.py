@@ -41,9 +41,9 @@ class Times(NamedTuple):
         """
         for pattern, places in _LINES:
             if line := pattern.fullmatch(text):
-                digits = [line[place] for place in places]
+                digits = low, middle, high = [line[place] for place in places]
                 decimals = max(len(figure.partition(".")[2]) for figure in digits)
-                return cls(line_number, text, *map(float, digits), 10.0**-decimals)
+                return cls(line_number, text, float(low), float(middle), float(high), 10.0**-decimals)
         return None
 
 

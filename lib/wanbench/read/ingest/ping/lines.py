@@ -14,11 +14,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import pandas as pd
 
-from wanbench.errors import RawDataError
+from wanbench.errors import LATER, RawDataError
 
 from .footer_times import Times
 
@@ -241,7 +241,7 @@ class LineReader:
     def __init__(self, path):
         self.path = path
         self.phase = "outside"
-        self.ping: Ping | None = None
+        self.ping: Ping = LATER
         self.last_reply: tuple[int, int] = (0, 0)
         self._first_other: tuple[int | None, str] = (None, "nothing")
         self._other: tuple[int | None, str] = (None, "nothing")
@@ -267,7 +267,8 @@ class LineReader:
         may_begin = any(word in text for word in MAY_BE_PREFIXED)
         if not (may_begin or self._indent or self._is_timed):
             return text, None
-        before = PREFIX.match(text)
+        if not (before := PREFIX.match(text)):
+            return text, None
         if may_begin and not FPING_ECHO.fullmatch(text):
             self._indent, self._is_timed = before["indent"], before["time"] is not None
         if not (self._is_timed and before["time"]):
@@ -295,7 +296,7 @@ class LineReader:
         if self.ping is None:
             self.refuse(*self._first_other, HEADER)
 
-    def refuse(self, line_number: int | None, found: str, expected: str):
+    def refuse(self, line_number: int | None, found: str, expected: str) -> NoReturn:
         """Raise RawDataError for a line, with what was found and what was expected."""
         raise RawDataError(self.path, line_number, found, expected)
 
@@ -391,10 +392,8 @@ class LineReader:
             rtt_ms, marks = None, f"time={line['time']} ms {marks}".strip()
         elif rtt_ms and self.ping.dialect == "iputils" and WITHOUT_CARRY.fullmatch(line["time"]):
             rtt_ms, marks = float(round(rtt_ms + CARRY_MS)), f"time={line['time']} ms {marks}".strip()
-        kind, ttl = (
-            REPORT if "BAD CHECKSUM" in marks else REPLY,
-            self._in_range(line_number, text, line["ttl"] or -1, 255),
-        )
+        kind = REPORT if "BAD CHECKSUM" in marks else REPLY
+        ttl = self._in_range(line_number, text, line["ttl"] or -1, 255)
         who, is_again = line["who"] or line["bare"], "(DUP!)" in line["marks"]
         about = (number(line["at"]), rtt_ms, ttl, int(line["size"]), who, marks or None, is_again)
         return Event(line_number, kind, sequence, *about)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -218,7 +218,7 @@ NOT_SPACE = bytes(byte not in b" \t\r\n" for byte in range(256))
 
 
 def events_of(
-    stream: BinaryIO, reader: LineReader, texts: dict[str | None, int], *, fast: bool
+    stream, reader: LineReader, texts: dict[str | None, int], *, fast: bool
 ) -> Iterator[tuple[Ping, np.ndarray, bool]]:
     """
     Yield events in batches: the ping, its events in order, and whether another ping begins after this batch.

@@ -66,7 +66,7 @@ class Command:
         self.status, self.ended_at_utc = status, now()
 
     def signal(self, number):
-        if self.status is None:
+        if self.status is None and self.process:
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, number)
 
