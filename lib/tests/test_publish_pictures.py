@@ -64,8 +64,8 @@ def run(number=1, lab="local by relay", day="2026-11-22"):
             "Published data of 2021 and 2022 (a-2021-12, b-2022-02), wanbench, page 03",
             "2022-02",
         ),
-        ([], notebook(tag="check"), "Simulated, wanbench, page 03", ""),
-        ([], notebook(tag="ledger"), "Claims of published articles, checked, wanbench, page 03", ""),
+        ([], notebook(tag="check"), "Simulations and tests, wanbench, page 03", ""),
+        ([], notebook(tag="ledger"), "Published claims, checked, wanbench, page 03", ""),
         ([], notebook(), "Not measured, wanbench, page 03", ""),
     ],
 )

@@ -97,7 +97,7 @@ class Source:
 def source_of(page: str, notebook: NotebookNode, runs: list[dict], origin: dict) -> Source:
     """
     Return the source of a page's numbers: its runs; if there are none, the published data that its notebook reads; if
-    there are none either, a few words such as "Simulated".
+    there are none either, a few words such as "Not measured".
 
     `origin` is the result of `runs.origin`.
     """
@@ -118,5 +118,5 @@ def source_of(page: str, notebook: NotebookNode, runs: list[dict], origin: dict)
         years = " and ".join(dict.fromkeys(month[:4] for month in months))
         text = f"Published data{f' of {years}' if years else ''} ({', '.join(published)})"
         return Source(f"{text}, wanbench, page {page}", months[-1] if months else "", software)
-    text = {CHECK: "Simulated", LEDGER: "Claims of published articles, checked"}.get(kind(notebook), "Not measured")
+    text = {CHECK: "Simulations and tests", LEDGER: "Published claims, checked"}.get(kind(notebook), "Not measured")
     return Source(f"{text}, wanbench, page {page}", "", software)

@@ -71,7 +71,7 @@ def _of_jvm(path, lines: list[str]) -> Iterator[dict]:
         if tag == "safepoint":
             if not (found := _SAFEPOINT.fullmatch(message)):
                 raise RawDataError(path, number, line[:SHOWN], "a safepoint with its cause and its total time in ns")
-            duration_ms = int(found[2]) / 1e6
+            duration_ms = float(found[2]) / 1e6
         elif found := _COLLECTION.fullmatch(message):
             duration_ms = float(found[2].replace(",", "."))
         elif message.startswith("GC(") and " Pause " in message:
