@@ -3,6 +3,7 @@
 import re
 
 import yaml
+from yaml.composer import ComposerError
 
 from .errors import ParameterError
 
@@ -15,7 +16,7 @@ class _Loader(yaml.SafeLoader):
     def compose_node(self, parent, index):
         if self.check_event(yaml.AliasEvent):  # a few nested aliases can stand for billions of values
             alias = self.peek_event()
-            raise yaml.composer.ComposerError(
+            raise ComposerError(
                 None, None, f"the alias *{alias.anchor} is not allowed; write out its value", alias.start_mark
             )
         return super().compose_node(parent, index)

@@ -32,7 +32,7 @@ def write_batch_page(jobs: Sequence, states: Mapping) -> None:
     figures = [read_figure(one.to_plotly_json(), n, taken) for n, one in enumerate(drawn, 1) if one is not None]
     replace_file(folder / "results.csv", theme.numbers(results).encode())
     for figure in figures:
-        replace_file(folder / "figures" / "index" / f"{figure.name}.csv", figure.csv.encode())
+        replace_file(folder / "figures" / "index" / f"{figure.name}.csv", (figure.csv or "").encode())
     shown = {"batch": folder.name, "jobs": [(job, states[job.name]) for job in jobs], "figures": figures}
     version = versions()[0][1]
     page = {"name": "index", "drawn": (), "version": version, "source_line": f"wanbench {version}, batch {folder.name}"}
@@ -67,9 +67,11 @@ def _results(job, state) -> pd.DataFrame:
     is_done = state.state in ("done", "kept")
     about = {"job": job.name, "notebook": notebook} | varied
     about |= {"state": "done" if is_done else state.state, "reason": state.reason}
-    found = findings.load(job.site.findings / notebook) if is_done else ()
+    found = findings.load(job.site.findings / notebook) if is_done else None
     row = pd.DataFrame([about])
-    return row.merge(found.drop(columns=["page", "place", "headline"]), how="cross") if len(found) else row
+    if found is None or not len(found):
+        return row
+    return row.merge(found.drop(columns=["page", "place", "headline"]), how="cross")
 
 
 def _small_multiples(notebook: str, rows: pd.DataFrame) -> go.Figure | None:

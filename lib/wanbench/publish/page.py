@@ -115,11 +115,12 @@ def make_page(
             except StaticFilesError as error:
                 note = f"Not all figures on this page have SVG and PNG files: {error}"
     where, days = _where(cells.runs), _days(cells.runs)
+    shown: dict = {name: tuple(getattr(cells, name)) for name in ("headings", "parts", "appendix", "figures", "runs")}
     page = Page(
         name=executed.name,
         title=cells.title or executed.name,
         lead=cells.lead,
-        **{name: tuple(getattr(cells, name)) for name in ("headings", "parts", "appendix", "figures", "runs")},
+        **shown,
         answers=tuple(answers),
         where=where,
         days=days,
@@ -145,13 +146,13 @@ def make_page(
 def write_claims_page(audit: Audit, path: Path) -> Path:
     """Write a stand-alone page for the claims of an article, with the style inside, and return its path."""
     claims = Markup(clean(audit._repr_html_()))  # nosec B704  # cleaned
-    return write_alone("claims.html", path, title=audit.article.title, claims=claims)
+    return write_alone("claims.html", path, title=audit.article.title if audit.article else audit.source, claims=claims)
 
 
 def write_alone(template: str, path: Path, **shown) -> Path:
     """Write a page outside any site from a template and the values `shown`, with the style inside; return its path."""
     # A file of this package.
-    style = Markup(files(__package__).joinpath("assets/site.css").read_text("utf-8"))  # nosec B704
+    style = Markup(files("wanbench.publish").joinpath("assets/site.css").read_text("utf-8"))  # nosec B704
     html = templates().get_template(template).render(style=style, version=__version__, **shown)
     replace_file(path, html.encode())
     return path

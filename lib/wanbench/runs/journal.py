@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.files import naming
@@ -74,7 +75,7 @@ def _event(path, number, line):
         raise RawDataError(path, number, line.decode("utf-8", "replace"), "a JSON object with an 'event'")
     needed = {"at_utc": str, **EVENTS.get(event["event"], {})}
     for key, kind in needed.items():
-        value = event.get(key)
+        value: Any = event.get(key)
         if not isinstance(value, kind) or isinstance(value, bool):
             raise RawDataError(path, number, value, f"event {event['event']!r} with {key!r} of type {kind.__name__}")
         if kind is int and not 0 <= value < 2**53:

@@ -11,6 +11,8 @@ import struct
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
+from wanbench.checks import LATER
+
 from . import CODEL_INTERVAL_MS, DEVICE_MTU_BYTES, JITTER_CORRELATION_S
 from .mtu import too_big
 from .queues import OFFLOAD_BYTES, CoDel, Waiting, marked
@@ -77,7 +79,7 @@ def shape(packet: bytes) -> tuple[int, int, int]:
     return max(1, -(-payload_bytes // segment_bytes)), header_bytes, segment_bytes
 
 
-def piece(packet: bytes, header_bytes: int, segment_bytes: int, first: int, count: int) -> bytes:
+def piece(packet: bytes, header_bytes: int, segment_bytes: int, first, count) -> bytes:
     """
     Return `count` consecutive segments of a super-packet, from number `first` (counted from 0), as one packet.
 
@@ -150,22 +152,22 @@ class Link:
     region's device; `seed` is the seed of loss and jitter; `answer` sends a packet to the source region.
     """
 
-    def __init__(self, target: int, seed: int | str = 0, answer: Callable[[bytes], None] | None = None):
+    def __init__(self, target: int, seed: int | str = 0, answer: Callable[[bytes], None] = LATER):
         for what in COUNTED:
             for unit in UNITS:
                 setattr(self, f"{unit}_{what}", 0)
         self.target, self.is_cut, self._answer = target, False, answer
         self.writes, self.late_sum_s, self.late_max_s = 0, 0.0, 0.0
         # A random generator takes much memory, and most links of a lab need none.
-        self._seed, self._random = seed, None
+        self._seed, self._random = seed, LATER
         self._bottleneck = self._own_bottleneck = Bottleneck()
         self._last_due = self._jitter = 0.0
         self._jitter_at = -math.inf
-        self._loss = self._burst_ends = None
+        self._loss = self._burst_ends = math.nan
         # A queue from which packets leave one by one, where their leaving cannot be decided when they arrive.
-        self._queue: deque[Waiting] | None = None
+        self._queue = LATER
         self._queued_packets = self._queued_bytes = self.packets_marked = 0
-        self._sending, self._codel, self._steps = None, None, None
+        self._sending = self._codel = self._steps = LATER
         self.set(0.0, now=0.0)
 
     def set(self, delay_ms: float, *, schedule: Sequence[dict] = (), repeat_s=None, now: float, **settings) -> list:
@@ -223,7 +225,7 @@ class Link:
         return [(self._own_bottleneck.free_at, 0, 0, None)] if self._sending else []
 
     def _next_step(self):
-        self._step = next(self._steps, None) if self._steps else None
+        self._step = next(self._steps, LATER) if self._steps else LATER
         return [(self._step[0], 0, 0, self._steps)] if self._step else []
 
     def share(self, bottleneck: Bottleneck | None) -> None:
@@ -240,10 +242,11 @@ class Link:
 
     def in_flight(self) -> tuple[int, int]:
         """Return the number of packets and of bytes that are neither delivered nor dropped yet."""
-        return tuple(
+        packets, size = (
             getattr(self, f"{unit}_sent") - sum(getattr(self, f"{unit}_{what}") for what in COUNTED[1:])
             for unit in UNITS
         )
+        return packets, size
 
     def accept(self, packet: bytes, now: float):
         """

@@ -11,7 +11,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from wanbench.checks import check_number, refusal
+from wanbench.checks import LATER, check_number, refusal
 from wanbench.errors import ParameterError
 from wanbench.regions import catalogue
 from wanbench.regions import distance_km as between_km
@@ -120,13 +120,13 @@ def select_pairs(
     return selected
 
 
-def expected_rtts(pairs: Sequence[Pair], rtt_ms: Mapping[Pair, float]) -> dict[Pair, float]:
+def expected_rtts(pairs: Sequence[Pair], rtt_ms: Mapping) -> dict[Pair, float]:
     """
     Return the expected RTT of each pair in ms; a pair that is not in `rtt_ms` gets the value of the other direction.
     """
     expected = {}
     for p in pairs:
-        value = rtt_ms.get(p, rtt_ms.get(p[::-1]))
+        value = rtt_ms.get(p, rtt_ms.get((p[1], p[0])))
         if value is None or not 0 <= value < float("inf"):
             raise ParameterError(f"rtt_ms of {p[0]}->{p[1]} is {value!r}; it must be a number of at least 0.")
         expected[p] = float(value)
@@ -134,6 +134,7 @@ def expected_rtts(pairs: Sequence[Pair], rtt_ms: Mapping[Pair, float]) -> dict[P
 
 
 def _candidates(pairs, regions):
+    allowed = []
     if regions is not None:
         regions = [regions] if isinstance(regions, str) else list(regions)
         allowed = sorted({check_region(name) for name in regions})
@@ -273,7 +274,8 @@ def _coloured(pairs, fewest, chance):
 
     Repeat this in up to `_TRIES` other orders until there are only `fewest` rounds; return the fewest rounds found.
     """
-    order, best = list(pairs), None
+    order: list = list(pairs)
+    best: list = LATER
     for _ in range(_TRIES):
         found = list(_greedy(order))
         best = found if best is None or len(found) < len(best) else best

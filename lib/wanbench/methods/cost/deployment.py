@@ -109,7 +109,7 @@ def moved(function: Callable[[dict], float], inputs: Mapping[str, Input]) -> dic
     """Return, for each input with a range, the function's values with only this input moved to its low and high end."""
     values = {name: one.value for name, one in inputs.items()}
     return {
-        name: tuple(float(function(values | {name: end})) for end in (one.low, one.high))
+        name: (float(function(values | {name: one.low})), float(function(values | {name: one.high})))
         for name, one in inputs.items()
         if one.has_range
     }
@@ -131,11 +131,11 @@ def estimate(
     if any(smallest != largest for smallest, largest in ends) and not lacking:
         low = value - hypot(*(value - min(pair) for pair in ends))
         high = value + hypot(*(max(pair) - value for pair in ends))
-    fewest = min(measured, key=lambda one: one.n, default=None)
+    fewest = min(measured, key=lambda one: one.n or 0, default=None)
     n, level, basis = len(inputs), 0.95, f"{len(inputs)} inputs, none measured"
     if fewest:
-        n, level, basis = fewest.n, fewest.level, fewest.basis
-    about = {"basis": basis, "level": level, "others": (Interval(WORST, *extremes(function, inputs)),)}
+        n, level, basis = fewest.n or 0, fewest.level, fewest.basis
+    about: dict = {"basis": basis, "level": level, "others": (Interval(WORST, *extremes(function, inputs)),)}
     about["warnings"] = tuple(f"no interval: {name} was measured without one" for name in lacking)
     return Estimate(quantity, claim, value, low, high, unit, n, METHOD, ASSUMPTION, **about)
 
@@ -155,7 +155,8 @@ def extremes(function: Callable[[dict], float], inputs: Mapping[str, Input]) -> 
 
 S_PER_H = 3600
 H_PER_YEAR = 8760
-H_PER_MONTH = 730.0  # A twelfth of a year, by which clouds convert a price per month.
+# Defaults of `Deployment`; 730 hours are a twelfth of a year, by which clouds convert a price per month.
+NOTHING, H_PER_MONTH = Input("", 0, ""), Input("", 730.0, "")
 GB = 1e9  # Bytes per GB, as prices count them.
 FIXED, VARIABLE, TOTAL = "fixed", "variable", "total"
 PARTS = (FIXED, VARIABLE, TOTAL)
@@ -199,18 +200,18 @@ class Deployment:
     instance_usd_per_hour: Input
     messages_per_s: Input
     message_bytes: Input
-    region_bytes_per_message: Input = 0
-    region_usd_per_gb: Input = 0
-    disks: Input = 0
-    disk_gb: Input = 0
-    disk_usd_per_gb_month: Input = 0
+    region_bytes_per_message: Input = NOTHING
+    region_usd_per_gb: Input = NOTHING
+    disks: Input = NOTHING
+    disk_gb: Input = NOTHING
+    disk_usd_per_gb_month: Input = NOTHING
     hours_per_month: Input = H_PER_MONTH
 
     def __post_init__(self):
         for name, unit in UNITS.items():
             made = as_input(name, getattr(self, name), unit, positive=name in DIVISORS)
             object.__setattr__(self, name, made)
-        levels = {one.level for one in self.inputs.values() if one.kind == MEASURED}
+        levels = {one.level for one in self.inputs.values() if one.kind == MEASURED and one.level}
         if len(levels) > 1:
             given = ", ".join(f"{level:g}" for level in sorted(levels))
             raise ParameterError(f"measured inputs have intervals at the levels {given}; allowed: one level.")
@@ -295,7 +296,7 @@ class ClusterCost(Result):
         )
 
     def formatted_table(self) -> pd.DataFrame:
-        rows = []
+        rows, total = [], self.by[TOTAL, PER[0]]
         for per in PER:
             total = self.by[TOTAL, per]
             ends = (total.formatted_interval, total.formatted_other(total.others[0]))
@@ -318,7 +319,8 @@ def cluster_cost(deployment: Deployment) -> ClusterCost:
     [3.796, 104.4, 108.196]
     """
     inputs = check_kind("deployment", deployment, Deployment).inputs
-    by, ratio = {}, None
+    by: dict = {}
+    ratio = None
     for per, part in product(PER, PARTS):
         names = {"quantity": f"{part} cost per {per}", "claim": f"The {part} cost per {per} is {{}}", "unit": "USD"}
         by[part, per] = estimate(partial(Deployment.usd, part=part, per=per), inputs, **names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, is_dataclass, replace
 from html import escape
 from numbers import Real
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import pandas as pd
 
@@ -137,7 +137,9 @@ def text_table(frame: pd.DataFrame) -> pd.DataFrame:
     def text(value) -> str:
         if pd.isna(value):
             return ""
-        return number(value) if isinstance(value, Real) and not isinstance(value, bool) else str(value)
+        if isinstance(value, bool) or not isinstance(value, Real):
+            return str(value)
+        return number(cast("float", value))
 
     return frame.map(text)
 

@@ -26,7 +26,7 @@ def half_width(values, level: float) -> float:
     2.484
     """
     n = len(values)
-    return t_quantile(level, n - 1) * np.std(values, ddof=1) / sqrt(n) if n > 1 else nan
+    return float(t_quantile(level, n - 1) * np.std(values, ddof=1) / sqrt(n)) if n > 1 else nan
 
 
 def welch_half_width(sides: Sequence[np.ndarray], level: float) -> float:
@@ -51,7 +51,7 @@ def ratio_estimate(log: float, half: float, *, unit: str = "times", **about) -> 
     **about: Further fields of `Estimate`.
     """
     with np.errstate(over="ignore"):  # if a few trials scatter widely, the end may be beyond the largest float
-        value, low, high = np.exp([log, log - half, log + half]).tolist()
+        value, low, high = map(float, np.exp([log, log - half, log + half]))
     return Estimate(estimate=value, low=low, high=high, unit=unit, **about)
 
 
@@ -79,7 +79,7 @@ def geometric_mean(
     means = logs if units is None else logs.groupby(np.asarray(units)).mean()
     basis = count(len(logs), "trial")
     basis += "" if units is None else f" of {count(len(means), unit_name)}"
-    half = float(half_width(means.to_numpy(), level))
+    half = half_width(means.to_numpy(), level)
     notes = about.pop("warnings", ())
     notes += () if isfinite(half) else (f"no interval: {'a single' if len(means) else 'no'} {unit_name}",)
     log = float(means.mean())
@@ -146,7 +146,7 @@ class Median(Estimate):
         return f"{'at least ' if self.at_least else ''}{self.formatted}{ends}"
 
 
-def median_of(values: Sequence[float], censored: Sequence[bool] = (), *, level: float = 0.95, **about) -> Median:
+def median_of(values, censored=(), *, level: float = 0.95, **about) -> Median:
     """
     Estimate the median over episodes, with an interval that is valid for any distribution.
 
@@ -188,11 +188,13 @@ def median_of(values: Sequence[float], censored: Sequence[bool] = (), *, level: 
     others = ()
     if n > 1 and (values > 0).all() and np.isfinite(values).all() and not open_end.any():
         half, middle = half_width(np.log(values), 0.95), np.log(values).mean()
-        others = (Interval(f"{LOG_T}, 95 %, for the geometric mean", *np.exp([middle - half, middle + half])),)
-    measured = {"estimate": estimate, "low": low, "high": high, "n": n, "at_least": at_least, "level": level}
+        ends = np.exp([middle - half, middle + half]).tolist()
+        others = (Interval(f"{LOG_T}, 95 %, for the geometric mean", *ends),)
+    measured: dict = {"estimate": estimate, "low": low, "high": high, "n": n, "at_least": at_least, "level": level}
+    measured["warnings"] = tuple(notes)
     method = f"median; interval from {MEDIAN}; with fewer than six episodes, from the smallest to the largest value"
-    how = {"basis": count(n, "episode"), "method": method, "assumption": ALIKE, "warnings": tuple(notes)}
-    return Median(**measured, **how, others=others, **{"unit": "s"} | about)
+    how: dict = {"unit": "s", "basis": count(n, "episode"), "method": method, "assumption": ALIKE}
+    return Median(**measured, **how | about, others=others)
 
 
 def upper_bound(n: int, level: float = 0.95) -> float:
@@ -215,7 +217,7 @@ def share_of(hits: int, n: int, *, level: float = 0.95, unit_name: str = "episod
     check_number("n", n, 0, whole=True)
     check_number("hits", hits, 0, n, whole=True)
     low, high = (0.0, upper_bound(n, level)) if not hits else exact_binomial(hits, n, level)
-    words = {
+    words: dict = {
         "basis": f"{hits:,} of {count(n, unit_name)}",
         "method": "Clopper & Pearson 1934" if hits else "one-sided exact bound, about 3/n",
         "assumption": f"{unit_name.capitalize()}s are independent",
@@ -233,5 +235,5 @@ def mean_of(values, level: float, *, unit_name: str = "trial", **about) -> Estim
     """
     values = np.asarray(values, dtype=float)
     mean, half = float(values.mean()), half_width(values, level)
-    words = {"basis": count(len(values), unit_name)}
+    words: dict = {"basis": count(len(values), unit_name)}
     return Estimate(estimate=mean, low=mean - half, high=mean + half, n=len(values), level=level, **words | about)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -79,7 +80,7 @@ def advertised_window_bytes(receive_buffer_bytes):
     return np.asarray(receive_buffer_bytes, dtype=float) * WINDOW_SHARE
 
 
-def mathis_bps(loss, rtt_ms, constant=PERIODIC):
+def mathis_bps(loss, rtt_ms, constant: float = PERIODIC):
     """
     Compute the throughput of loss-limited Reno: constant x MSS / (RTT sqrt(p)), in bit/s.
 
@@ -176,7 +177,7 @@ def cubic_bps(loss, rtt_ms):
     return BITS * MSS_BYTES * segments / rtt_s
 
 
-def bytes_sent(duration_s, rtt_ms, window_bytes=np.inf):
+def bytes_sent(duration_s, rtt_ms, window_bytes: Any = np.inf):
     """
     Compute the bytes sent and acknowledged in `duration_s` (Cardwell, Savage & Anderson 2000, equation 15, inverted).
 
@@ -278,10 +279,10 @@ def _tcp(name: str, formula: str, symbols: str, bps) -> ThroughputModel:
     symbols: The formula's parameters, a letter each.
     bps: Function of the parameters by symbol and the RTTs in ms; returns bit/s.
     """
-    symbols = [*symbols, "C"]
+    letters = [*symbols, "C"]
 
     def curve(values, paths):
-        by_symbol = {symbol: np.exp(values[:, [k]]) for k, symbol in enumerate(symbols)}
+        by_symbol = {symbol: np.exp(values[:, [k]]) for k, symbol in enumerate(letters)}
         return np.log(np.minimum(by_symbol["C"], bps(by_symbol, paths.rtt_ms)))
 
     def bounds(paths, y):
@@ -292,9 +293,10 @@ def _tcp(name: str, formula: str, symbols: str, bps) -> ThroughputModel:
             "C": (y.min(), y.max() + 2),
             "p": (np.log(MIN_LOSS), np.log(MAX_LOSS)),
         }
-        return tuple(np.array(end) for end in zip(*(ends[symbol] for symbol in symbols), strict=True))
+        low, high = zip(*(ends[symbol] for symbol in letters), strict=True)
+        return np.array(low), np.array(high)
 
-    return ThroughputModel(name, formula, tuple((symbol, UNITS[symbol]) for symbol in symbols), curve, bounds)
+    return ThroughputModel(name, formula, tuple((symbol, UNITS[symbol]) for symbol in letters), curve, bounds)
 
 
 def _line(name: str, formula: str, unit: str, x) -> ThroughputModel:

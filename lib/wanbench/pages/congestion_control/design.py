@@ -92,7 +92,8 @@ def transfers(
     counts = {"blocks": blocks, "at_once": at_once, "number of algorithms": len(algorithms)}
     for name, value in counts.items():
         check_number(name, value, 1, whole=True)
-    ways, about = list(links)[::2], {"duration_s": duration_s, "omit_s": omit_s, "interval_s": omit_s or 1}
+    ways = list(links)[::2]
+    about: dict = {"duration_s": duration_s, "omit_s": omit_s, "interval_s": omit_s or 1}
     rng, rounds, number = np.random.default_rng(seed), [], itertools.count(1)
     for block in range(1, blocks + 1):
         orders = {pair: shuffled(list(algorithms), rng) for pair in ways}
@@ -105,7 +106,7 @@ def transfers(
                     setting = f"{algorithm}, {rtt_ms:g} ms, {link.loss:.3g} lost, queue {link.queue_bytes:,} bytes"
                     experiments = (Iperf3(**about, congestion_control=algorithm),)
                     name = test_id(next(number), *pair)
-                    tests.append(Test(name, len(rounds) + 1, *pair, rtt_ms, setting, block, experiments))
+                    tests.append(Test(name, len(rounds) + 1, pair[0], pair[1], rtt_ms, setting, block, experiments))
                 rounds.append(tuple(tests))
     rate_bps = max(link.rate_bps or 0 for link in links.values()) or None
     return Plan(tuple(rounds), (), seed, lower_bound=len(rounds), batch=at_once, rate_bps=rate_bps)
@@ -262,7 +263,7 @@ class CompetingFlows:
             if None in sent:
                 return None
             most = inf if rate_bps is None else rate_bps * self.flows[0].expected_s(0) / 8
-            total += min(sum(sent), most)
+            total += min(sum(filter(None, sent)), most)
         return total
 
     @property

@@ -174,8 +174,8 @@ def fit_scalability(
     law = f"the Universal Scalability Law{f' and {block}' if block else ''}"
     method = f"least squares of logarithms on {law}, profile likelihood with F(1, {fit.freedom})"
     basis = f"{count(len(n), 'trial')} at {len(np.unique(n))} numbers of {producers}"
-    about = {"n": len(n), "basis": basis, "level": level, "assumption": ASSUMPTION, "method": method}
-    levels = {"method": method + ("" if block is None else IN_OTHER_BLOCKS)}
+    about: dict = {"n": len(n), "basis": basis, "level": level, "assumption": ASSUMPTION, "method": method}
+    levels: dict = {"method": method + ("" if block is None else IN_OTHER_BLOCKS)}
     levels["warnings"] = (ONE_BLOCK,) if isnan(fit.block_half) else ()
     most = n.max()
     many = f"{most:g} {producers}"
@@ -187,7 +187,7 @@ def fit_scalability(
         "alpha": ("alpha (contention)", "Contention alpha is {}", ""),
         "beta": ("beta (consistency)", "Consistency beta is {}", ""),
     }
-    estimates = {}
+    estimates: dict = {}
     for name, (quantity, claim, its_unit) in texts.items():
         shared = about | levels if name in ("peak", "gamma") else about
         estimates[name] = Estimate(quantity, claim, **ends[name], unit=its_unit, **shared)
@@ -195,9 +195,10 @@ def fit_scalability(
     notes = _notes(estimates, most, p, left_out, len(frame), producers)
     linear = bool(((alphas == 0) & (betas == 0)).any())
     curve = fit.curve(alphas, betas, slack)
-    return Scalability(
-        *estimates.values(), linear, p, curve, trials, left_out, throughput, producers, unit, level, notes
-    )
+    names = {"throughput": throughput, "producers": producers, "unit": unit}
+    rows = {"curve": curve, "trials": trials, "left_out": left_out}
+    found = {"is_linear_possible": linear, "lack_of_fit_p": p, "level": level, "notes": notes}
+    return Scalability(**estimates, **rows, **names, **found)
 
 
 def _notes(estimates, most: float, p: float, left_out, n_rows: int, producers: str) -> tuple[str, ...]:

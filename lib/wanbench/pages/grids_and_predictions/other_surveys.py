@@ -96,7 +96,8 @@ def share_interval(hits: pd.Series, ends: pd.DataFrame) -> tuple[float, float, f
     n_regions = len(regions)
     if n_regions < FEWEST_FOR_INTERVAL:
         return float(hits.mean()), nan, nan, n_regions
-    share, half = dyadic.ratio(hits, np.ones(len(hits)), *codes.reshape(-1, 2).T, n_regions, 0.95)
+    first, second = codes.reshape(-1, 2).T
+    share, half = dyadic.ratio(hits, np.ones(len(hits)), first, second, n_regions, 0.95)
     if share in (0.0, 1.0):
         return share, *exact_binomial(int(share) * n_regions, n_regions, 0.95), n_regions
     return float(share), float(max(share - half, 0.0)), float(min(share + half, 1.0)), n_regions

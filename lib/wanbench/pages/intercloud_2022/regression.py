@@ -61,7 +61,7 @@ class Coefficients:
         """
         weights = np.asarray(weights, dtype=float)
         value = float(weights @ self.values)
-        naive = np.sqrt(weights @ self.covariance @ weights) * _t(level, self.n_pairs - len(weights))
+        naive = float(np.sqrt(weights @ self.covariance @ weights)) * _t(level, self.n_pairs - len(weights))
         half = nan
         if self.n_regions >= FEWEST_FOR_INTERVAL:
             half = float(self.left.half(weights @ self.turned, level))
@@ -116,8 +116,9 @@ def least_squares(
     spread = y.std() or 1.0
     sums = Sums.of(design @ turned, (y - y.mean()) / spread, first, second, n_regions)
     left = leave_out(sums, reml(sums, random=1 + len(shifted)))
-    scaled_back = (part / scale for part in (values[0], regions[0], pairs[0], regions[1], pairs[1]))
-    return Coefficients(*scaled_back, covariance, n_pairs, n_regions, left, turned * spread)
+    back = [part / scale for part in (values[0], regions[0], pairs[0], regions[1], pairs[1])]
+    turned = turned * spread
+    return Coefficients(back[0], back[1], back[2], back[3], back[4], covariance, n_pairs, n_regions, left, turned)
 
 
 def determined(design: np.ndarray, grouped) -> bool:

@@ -45,6 +45,7 @@ def fit(
     starts = starts[np.argsort(np.abs(y - model.curve(starts, paths)).mean(axis=1), kind="stable")]
     weights = np.ones((len(starts), len(y)))
     scale = mad_scale(y - model.curve(starts[:1], paths)[0], MIN_SCALE)
+    best = starts[0]
     for _ in range(SCALES):
         starts, cost = refit(model, paths, y, weights, starts, scale)
         best, before = starts[cost.argmin()], scale

@@ -29,7 +29,7 @@ from wanbench.runs.journal import now_utc
 Parts = Mapping[str, tuple[Sequence[LinkSettings], object]]
 
 
-_DEEP = {"queue_bytes": 2_000_000, "codel_target_ms": 5}  # CoDel in front of a queue that never overflows
+_DEEP: dict = {"queue_bytes": 2_000_000, "codel_target_ms": 5}  # CoDel in front of a queue that never overflows
 
 
 def codel_links(rtts_ms: Sequence[float]) -> list[LinkSettings]:
@@ -80,8 +80,9 @@ _MARGIN_S = 30.0  # Time that the first echo, and the end of ping, may take
 class _PingDuringChange:
     """Base class of experiments that ping while a link is changed and restored; `_change` makes the change."""
 
-    name: str
+    name: ClassVar[str]
     interval_s: float
+    before_s: float
 
     def _lasts_s(self) -> float:
         raise NotImplementedError

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from wanbench.checks import check_columns
+from wanbench.checks import LATER, check_columns
 from wanbench.errors import ParameterError
 from wanbench.formatting import count
 from wanbench.methods.factorial.inference import robust_variance
@@ -93,9 +93,9 @@ def compare_all(frame: pd.DataFrame, response: str, unit: str, *, claim: str = "
     for name in names:
         logs = trials.log[trials.setting == name]
         half = float(half_width(logs.to_numpy(), LEVEL))
-        about = {"quantity": f"{NAMES.get(response, response)}, {name}", "claim": claim.format(name=name), "unit": unit}
+        about: dict = {"quantity": f"{NAMES.get(response, response)}, {name}", "claim": claim.format(name=name)}
         about |= {"n": len(logs), "basis": count(len(logs), unit_name), "method": MEANS, "assumption": ASSUMPTION}
-        about["warnings"] = () if isfinite(half) else (f"no interval: a single {unit_name}",)
+        about["unit"], about["warnings"] = unit, () if isfinite(half) else (f"no interval: a single {unit_name}",)
         means[name] = ratio_estimate(float(logs.mean()), half, level=LEVEL, **about)
     return Comparisons(response, names, means, _ratios(trials, names, unit_name, response))
 
@@ -115,7 +115,7 @@ def _ratios(trials: pd.DataFrame, names, unit_name: str, response: str) -> dict:
     freedom = len(logs) - design.shape[1]
     params = np.linalg.lstsq(design, logs, rcond=None)[0]
     rest = logs - design @ params
-    robust = robust_variance(design, rest, trials.setting) if freedom > 0 else None
+    robust = robust_variance(design, rest, trials.setting) if freedom > 0 else LATER
     ratios, what = {}, NAMES.get(response, response)
     for a, b in combinations(range(len(names)), 2):
         notes, half = (), nan
@@ -132,9 +132,10 @@ def _ratios(trials: pd.DataFrame, names, unit_name: str, response: str) -> dict:
                 for degrees, cover in ((robust.freedom(contrast), robust.covariance), (freedom, pooled))
             )
         for of, over, sign in ((names[a], names[b], 1), (names[b], names[a], -1)):
-            about = {"n": int(sizes[of] + sizes[over]), "basis": f"{count(sizes[of], unit_name)} against {sizes[over]}"}
-            about |= {"method": METHOD, "assumption": ASSUMPTION, "level": LEVEL, "warnings": notes}
-            texts = {
+            about: dict = {"n": int(sizes[of] + sizes[over]), "level": LEVEL, "warnings": notes}
+            about["basis"] = f"{count(sizes[of], unit_name)} against {sizes[over]}"
+            about |= {"method": METHOD, "assumption": ASSUMPTION}
+            texts: dict = {
                 "quantity": f"{what}, {of} over {over}",
                 "claim": f"With “{of}”, the {what} is {{}} that with “{over}”",
             }

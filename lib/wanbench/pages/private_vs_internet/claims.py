@@ -107,7 +107,8 @@ def private_vs_internet(
 
 def _path(audit: Audit, path: str) -> tuple[float, float, float, float]:
     """Return the claimed minimum, mean, maximum and deviation of a path's RTTs in ms."""
-    return tuple(audit.number(f"{path}-{statistic}") for statistic in TABLE_1)
+    low, mean, high, deviation = (audit.number(f"{path}-{statistic}") for statistic in TABLE_1)
+    return low, mean, high, deviation
 
 
 def _harmonic(audit: Audit, path: str) -> float:

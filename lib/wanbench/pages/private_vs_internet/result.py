@@ -149,8 +149,8 @@ class Factorial(Result):
     def finding(self, name: str, page: str = "") -> Finding:
         """Return the finding on the thesis; its number is the share of the factor space where the thesis holds."""
         sentence = " ".join([self.verdict(), self.shares_sentence()]).strip()
-        share = {"estimate": float((self.grid.verdict == "holds").mean()), "low": None, "high": None}
-        about = {"sentence": sentence, "unit": "fraction", "n": len(self.runs), "method": METHOD}
+        share: dict = {"estimate": float((self.grid.verdict == "holds").mean()), "low": None, "high": None}
+        about: dict = {"sentence": sentence, "unit": "fraction", "n": len(self.runs), "method": METHOD}
         return replace(super().finding(name, page), **about, **share)
 
     def figure(self) -> go.Figure:
@@ -161,8 +161,9 @@ class Factorial(Result):
         estimates = [*self.doublings.values(), *self.effects.values()]
         labels = [f"2 × {word(name)}" for name in self.doublings] + [one.quantity for one in self.effects.values()]
         top = max(range(len(estimates)), key=lambda k: abs(log2(estimates[k].estimate)))
-        rows, where = list(range(len(estimates))), {"row": 1, "col": 1}
-        style = {"marker": {"size": 11, "color": theme.FIT}, "bar": {"width": 5}, "showlegend": False}
+        rows = list(range(len(estimates)))
+        where: dict = {"row": 1, "col": 1}
+        style: dict = {"marker": {"size": 11, "color": theme.FIT}, "bar": {"width": 5}, "showlegend": False}
         estimate_points(figure, rows, estimates, **style, **where)
         ticks = {"tickvals": rows, "ticktext": [theme.plain(label) for label in labels]}
         figure.update_yaxes(**ticks, autorange="reversed", **where)

@@ -178,7 +178,8 @@ def _share(name: str, shares: np.ndarray, n: int, basis: str, warnings: tuple[st
     """Estimate the share of seconds with a pause; `shares` are the observed share, then those with shifted pauses."""
     observed = float(shares[0])
     naive = Interval("seconds taken as independent", *exact_binomial(round(observed * n), n, LEVEL))
-    about = {"quantity": f"{name} seconds with a pause", "claim": f"the share of {name} seconds with a pause is {{}}"}
+    what = f"{name} seconds with a pause"
+    about: dict = {"quantity": what, "claim": f"the share of {what} is {{}}"}
     about |= {"method": METHOD, "assumption": ASSUMPTION, "basis": basis, "level": LEVEL, "warnings": warnings}
     low, high = _wilson(shares, n)
     return Estimate(estimate=observed, low=low, high=high, unit="fraction", n=n, naive=naive, **about)

@@ -112,7 +112,7 @@ def compare_tails(a: Tail, b: Tail, at: Sequence[float] = QUANTILES, *, level: f
     for q, one, other in zip(both[0].quantiles, both[0].estimates, both[1].estimates, strict=True):
         value, low, high = difference(*((e.estimate, e.low, e.high) for e in (one, other)))
         naive = difference(*((tail.quantile(q), *tail.independent_interval(q, level)) for tail in (a, b)))
-        about = {"quantity": f"difference of {order.name(q)}, {b.name} minus {a.name}", "unit": "ms"}
+        about: dict = {"quantity": f"difference of {order.name(q)}, {b.name} minus {a.name}", "unit": "ms"}
         about |= {"claim": f"{order.name(q)} of latency of {b.name} minus that of {a.name} is {{}}", "n": a.n + b.n}
         about |= {
             "basis": f"{_basis(other, b)} against {_basis(one, a)}",
@@ -124,10 +124,10 @@ def compare_tails(a: Tail, b: Tail, at: Sequence[float] = QUANTILES, *, level: f
         about["standard_error"] = hypot(one.standard_error, other.standard_error)
         about |= {"estimate": value, "low": low, "high": high}
         differences.append(Estimate(naive=Interval(NAIVE, *naive[1:]), **about))
-    return TailComparison(*both, tuple(differences))
+    return TailComparison(both[0], both[1], tuple(differences))
 
 
-def difference(a: tuple[float, float, float], b: tuple[float, float, float]) -> tuple[float, float, float]:
+def difference(a, b) -> tuple[float, float, float]:
     """
     Subtract a from b, each given as (estimate, low, high); return the difference with its interval (Zou & Donner 2008).
 
@@ -239,7 +239,8 @@ def percentile_plot(distributions: Sequence[Quantiles], *, note: str = "") -> go
     figure, frames = go.Figure(), []
     for k, result in enumerate(drawn):
         colour, dash = theme.SERIES_COLOURS[k % len(theme.SERIES_COLOURS)], DASHES[k % len(DASHES)]
-        group, (x, y) = {"legendgroup": str(k)}, _curve(result.tail)
+        x, y = _curve(result.tail)
+        group: dict = {"legendgroup": str(k)}
         line = {"color": colour, "dash": dash, "width": 2, "shape": "hv"}
         label = f"{theme.plain(result.tail.name)} ({count(result.tail.n, 'record')})"
         figure.add_scatter(x=x, y=y, mode="lines", name=label, line=line, **group)
@@ -250,7 +251,8 @@ def percentile_plot(distributions: Sequence[Quantiles], *, note: str = "") -> go
         if finite:
             symbols = ["circle" if isfinite(e.high) else "triangle-up" for _, e in finite]
             points = (1 - frame["quantile"], frame.latency_ms, frame.low_ms, frame.high_ms)
-            style = {"marker": {"color": colour, "size": 10, "symbol": symbols}, "showlegend": False, "vertical": True}
+            marker = {"color": colour, "size": 10, "symbol": symbols}
+            style: dict = {"marker": marker, "showlegend": False, "vertical": True}
             texts = [theme.plain(e.sentence) for _, e in finite]
             primitives.interval_points(figure, *points, text=texts, **style, **group)
     table = pd.concat(frames, ignore_index=True)

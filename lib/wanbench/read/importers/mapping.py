@@ -133,7 +133,7 @@ def load_mapping(mapping, path="") -> Reading:
         where = str(mapping)
         mapping = _yaml(mapping)
     _check_names(where, mapping, KEYS)
-    texts = {key: _texts(mapping, key, where) for key in ("columns", "units", "constants", "regions")}
+    texts: dict = {key: _texts(mapping, key, where) for key in ("columns", "units", "constants", "regions")}
     layout = _layout(mapping, path, where)
     if path and "columns" not in mapping:
         names = read_rows(path, **Reading({}, **layout).how).names
@@ -156,7 +156,8 @@ def _usual(names, constants) -> tuple[dict[str, str], dict[str, str]]:
     """
     Return columns and the unit of RTTs from names of columns; raise ParameterError if two names mean the same column.
     """
-    columns, units = {}, set()
+    columns: dict = {}
+    units = set()
     for name in names:
         words = re.findall(r"[a-zµμ]+[0-9]*", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower())
         ends = {word in ANSWERS for word in words if word in SENDS + ANSWERS and word not in LOOSE}
@@ -214,10 +215,10 @@ def _check_units(units, mapped, where):
             raise refusal(f"{where}: unit of {quantity}", units[quantity], allowed)
 
 
-def _layout(mapping, path, where):
+def _layout(mapping, path, where) -> dict:
     """Return the checked format of the file: format, delimiter, decimal, comment, missing values and times."""
     ending = Path(plain_name(path)).suffix.lower().lstrip(".")
-    layout = {"format": mapping.get("format", FORMATS.get(ending, "csv"))}
+    layout: dict = {"format": mapping.get("format", FORMATS.get(ending, "csv"))}
     check_choice(f"{where}: format", layout["format"], dict.fromkeys(FORMATS.values()))
     csv_only = [key for key in CSV_ONLY if key in mapping]
     if csv_only and layout["format"] != "csv":
@@ -338,7 +339,7 @@ class _MappedSheet:
         return pd.Series(np.array(names, dtype=object)[row], dtype="str")
 
     def _region(self, text, cloud):
-        given = self.reading.regions.get(text, text)
+        given = str(self.reading.regions.get(text, text))
         try:
             return region_from(given, cloud or None)
         except ParameterError:

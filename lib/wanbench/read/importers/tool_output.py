@@ -166,6 +166,7 @@ def _region(path, text, cloud, regions):
     readings = [(given, cloud.lower() if cloud else None)]
     first, mark, code = re.sub("[-_]", ":", given, count=1).partition(":")
     readings += [(code, first.lower())] if mark and not cloud else []
+    why = ""
     for name, its_cloud in readings:
         try:
             return region_from(name, its_cloud)

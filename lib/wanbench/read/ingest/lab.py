@@ -40,7 +40,7 @@ def of_all_sessions(counters: pd.DataFrame, run_id: str) -> pd.DataFrame:
     """
     counters = counters.assign(run_id=run_id)
     if counters.duplicated(LINK).any():
-        rules = {name: lambda values: values.sum(skipna=False) for name in counters if name not in LINK}
+        rules: dict = {name: lambda values: values.sum(skipna=False) for name in counters if name not in LINK}
         rules["worst_late_ms"] = "max"
         rules["mean_late_ms"] = lambda values: values.iloc[0] if len(values) == 1 else None
         counters = counters.groupby(LINK, sort=False).agg(rules).reset_index()
@@ -161,4 +161,5 @@ def lab_cost(run) -> LabCost | None:
                         total[1] += float(high)
         except (KeyError, TypeError, ValueError):
             raise RawDataError(path, None, str(content)[:200], _COST) from None
-    return LabCost(tuple(sums["expected"]), tuple(sums["spent"]), tuple(unknown), len(killed))
+    expected, spent = ((low, high) for low, high in sums.values())
+    return LabCost(expected, spent, tuple(unknown), len(killed))

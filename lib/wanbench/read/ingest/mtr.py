@@ -48,13 +48,14 @@ def _of_json(source) -> list[dict]:
 
 
 def _of_report(path, text) -> list[dict]:
-    rows, started, columns, host = [], None, None, None
+    rows: list[dict] = []
+    started = columns = host = None
     for number, line, *_ in lines_of(path, text):
         if line.startswith("Start: "):
             started = _time(line.removeprefix("Start: ").strip())
         elif heading := HEADING.match(line):
             columns, host = heading["columns"].split(), heading["host"]
-            rows.append(None)
+            rows.append({})
         elif columns and HOP.match(line):
             words = line.split()
             try:
@@ -68,7 +69,7 @@ def _of_report(path, text) -> list[dict]:
     return [row for row in rows if row]
 
 
-def _row(path, line_number, hop: str, values: dict[str, float | None]) -> dict:
+def _row(path, line_number, hop: str | None, values: dict) -> dict:
     sent, loss = values.get("Snt"), values.get("Loss%")
     if sent is None or loss is None or not (0 <= sent < 2**53 and 0 <= loss <= 100):
         raise RawDataError(path, line_number, f"Snt {sent}, Loss% {loss}", "echoes sent, and a loss of 0 to 100 %")

@@ -1,6 +1,7 @@
 """Connect kafka-python's admin client to a cluster, and name the reason if that fails."""
 
 import re
+from typing import Any
 
 from kafka import errors
 from kafka.admin import KafkaAdminClient
@@ -92,7 +93,10 @@ class Connections(KafkaConnectionManager):
             self._permanent = error
 
 
-class Admin(KafkaAdminClient):
+_Client: Any = KafkaAdminClient  # the type checker knows only an older version of it
+
+
+class Admin(_Client):
     """
     An admin client that is connected to the cluster.
 
@@ -102,7 +106,7 @@ class Admin(KafkaAdminClient):
     """
 
     def __init__(self, settings: dict, *, connect_s: float = CONNECT_S, request_s: float = REQUEST_S):
-        self.connections: Connections | None = None
+        self.connections: Any = None
         connect_ms, request_ms = (max(1, int(seconds * 1000)) for seconds in (connect_s, request_s))
         timeouts = {"bootstrap_timeout_ms": connect_ms, "request_timeout_ms": request_ms}
         try:

@@ -52,7 +52,8 @@ class Gcp:
         if not installed(MODULE):
             raise LabError(EXTRA)
         self._lock, self._clients = threading.Lock(), {}
-        self._project, self._credentials = project, credentials
+        self._project: Any = project
+        self._credentials = credentials
         self.endpoint = endpoint or ENDPOINT
         self.pause_s, self.poll_s = pause_s, poll_s
 
@@ -107,6 +108,7 @@ class Gcp:
         from requests.exceptions import RequestException
 
         method = getattr(self._client(service), operation)
+        code, text = "", ""
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
                 return ask(method, retry=None, timeout=TIMEOUT_S)

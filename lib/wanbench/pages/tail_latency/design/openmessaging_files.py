@@ -8,11 +8,12 @@ run), and replaces an unknown key distributor by its default. This module raises
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Literal, get_args, get_type_hints
+from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 
 import javaproperties
 import msgspec
@@ -31,27 +32,31 @@ LARGEST_BYTES = 64 << 10  # Maximum size of a file: far above the largest known 
 _CONTROL = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
 
 
-def _whole(high: int):
-    return Annotated[int, Meta(ge=0, le=high, description=f"a whole number from 0 to {high}")]
+def _whole(high: int) -> Meta:
+    return Meta(ge=0, le=high, description=f"a whole number from 0 to {high}")
 
 
-def _one_of(*names: str):
-    return Annotated[Literal[names], Meta(description=", ".join(map(repr, names)))]
+def _one_of(*names: str) -> Meta:
+    return Meta(pattern=rf"^({'|'.join(map(re.escape, names))})\Z", description=", ".join(map(repr, names)))
 
 
-def _list_of(kind, names: str):
-    return Annotated[tuple[kind, ...], Meta(max_length=10_000, description=f"a list of up to 10,000 {names}")]
+def _list_of(names: str) -> Meta:
+    return Meta(max_length=10_000, description=f"a list of up to 10,000 {names}")
 
 
-Whole, Short, Long = _whole(LARGEST_INT), _whole(2**15 - 1), _whole(LARGEST_LONG)
+Whole = Annotated[int, _whole(LARGEST_INT)]
+Short = Annotated[int, _whole(2**15 - 1)]
+Long = Annotated[int, _whole(LARGEST_LONG)]
 Share = Annotated[float, Meta(ge=0, le=1, description="a number from 0 to 1")]
 Flag = Annotated[bool, Meta(description="True or False")]
-KeyDistributor, DriverClass = _one_of(*KEY_DISTRIBUTORS), _one_of(KAFKA_DRIVER)
+KeyDistributor = Annotated[str, _one_of(*KEY_DISTRIBUTORS)]
+DriverClass = Annotated[str, _one_of(KAFKA_DRIVER)]
 Line = Annotated[str, Meta(pattern=rf"^[^\t\n{_CONTROL}]*\Z", description="one line of text")]
 Properties = Annotated[str, Meta(pattern=rf"^[^{_CONTROL}]*\Z", description="a Java properties file as printable text")]
-Lines, Wholes = _list_of(Line, "names"), _list_of(Whole, f"whole numbers from 0 to {LARGEST_INT}")
+Lines = Annotated[tuple[Line, ...], _list_of("names")]
+Wholes = Annotated[tuple[Whole, ...], _list_of(f"whole numbers from 0 to {LARGEST_INT}")]
 _Rate = Annotated[tuple[Whole, ...], Meta(min_length=2, max_length=3)]
-Rates = _list_of(_Rate, "entries [minutes, rate] or [hour, minute, rate]")
+Rates = Annotated[tuple[_Rate, ...], _list_of("entries [minutes, rate] or [hour, minute, rate]")]
 
 
 class _Loader(yaml.SafeLoader):
@@ -83,7 +88,7 @@ def read_properties(text: str, name: str = "a property") -> dict[str, str]:
         raise ParameterError(f"{name} has a broken escape; allowed: \\u and four hexadecimal digits.") from None
 
 
-def properties_text(settings: Mapping[str, str]) -> str:
+def properties_text(settings: Mapping) -> str:
     """Format settings as the text of a Java properties file."""
     return javaproperties.dumps(settings, timestamp=False)
 
@@ -95,6 +100,8 @@ class FlatFile:
     Each field is checked against its type, by msgspec; an error says what the type's description allows, and shows no
     values of fields that the repr leaves out.
     """
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
 
     def __post_init__(self):
         for each in fields(self):
