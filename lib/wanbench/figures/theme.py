@@ -23,7 +23,6 @@ MUTED = "#5B6770"
 GRID = "#E3E7EB"
 LIGHT = "#6B7280"  # Reference lines, such as light in fibre.
 FIT = "#1F2933"  # Fitted curves and estimates.
-LAND = "#9AA5B1"
 # The three verdicts of a check; blue and orange look different with any kind of colour blindness.
 WITHIN = "#0072B2"
 OUTSIDE = "#C44E00"

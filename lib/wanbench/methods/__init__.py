@@ -41,7 +41,7 @@ _MODULE_OF = {
 }
 """The module of each method, imported when the method is first used: all of them together take seconds."""
 
-__all__ = list(_MODULE_OF)
+__all__ = list(_MODULE_OF)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name):

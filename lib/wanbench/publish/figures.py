@@ -236,12 +236,7 @@ def _stamped_svg(svg: bytes, figure: Figure, source: Source) -> bytes:
 def _stamped_png(png: bytes, figure: Figure, source: Source) -> bytes:
     facts = {"Title": figure.title or figure.name, "Description": figure.alt, "Source": source.line}
     facts |= {"Creation Time": source.date, "Copyright": LICENCE, "Software": source.software}
-    chunks = b"".join(
-        _chunk(b"iTXt", name.encode() + b"\0\0\0\0\0" + value.encode()) for name, value in facts.items() if value
-    )
+    texts = [b"iTXt" + name.encode() + b"\0\0\0\0\0" + value.encode() for name, value in facts.items() if value]
+    chunks = b"".join((len(text) - 4).to_bytes(4) + text + zlib.crc32(text).to_bytes(4) for text in texts)
     end = len(PNG_START) + 25  # the header: length, type, 13 bytes, checksum
     return png[:end] + chunks + png[end:]
-
-
-def _chunk(kind: bytes, content: bytes) -> bytes:
-    return len(content).to_bytes(4) + kind + content + zlib.crc32(kind + content).to_bytes(4)

@@ -114,7 +114,8 @@ def make_page(
                 drawn.add(figure.name)
             except StaticFilesError as error:
                 note = f"Not all figures on this page have SVG and PNG files: {error}"
-    where, days = _where(cells.runs), _days(cells.runs)
+    where = _where(cells.runs)
+    days = tuple(sorted({run["started_at_utc"][:10] for run in cells.runs if run["started_at_utc"]}))
     shown: dict = {name: tuple(getattr(cells, name)) for name in ("headings", "parts", "appendix", "figures", "runs")}
     page = Page(
         name=executed.name,
@@ -162,10 +163,6 @@ def _where(runs: list[dict]) -> str:
     local = all(run["lab"].startswith("local") for run in runs)
     labs = "on emulated links on one machine" if local else f"on hosts: {', '.join(run['lab'] for run in runs)}"
     return labs if runs else ""
-
-
-def _days(runs: list[dict]) -> tuple[str, ...]:
-    return tuple(sorted({run["started_at_utc"][:10] for run in runs if run["started_at_utc"]}))
 
 
 def _basis(where: str, days: tuple[str, ...], replay_reason: str | None, is_demonstration: bool) -> str:

@@ -68,7 +68,7 @@ class ConcurrentExperiment(Experiment, Protocol):
 
     def concurrently(
         self, source: Host, target: Host, folder: Path, stem: str
-    ) -> AbstractContextManager[list[RawFile]]:
+    ) -> AbstractContextManager[list[RawFile]]:  # pyright: ignore[reportReturnType]
         """
         Measure while the `with` block runs; after the block, the yielded list contains the raw files.
 
@@ -95,7 +95,7 @@ class Load(Experiment, Protocol):
 
     def run_on(
         self, producers: Hosts, consumers: Hosts, folder: Path, stem: str, *, when_sending: WhenSending = None
-    ) -> list[RawFile]:
+    ) -> list[RawFile]:  # pyright: ignore[reportReturnType]
         """
         Load the cluster as `run` does, with producers and consumers distributed over several hosts.
 

@@ -140,7 +140,8 @@ class Iperf3:
         try:
             server.wait_for_output("listening", self.connect_timeout_s)
             client = self.client_command(address, source_address, port)
-            done, reason = run_to_end(source, client, self._timeout_s())
+            timeout_s = self.omit_s + self.duration_s + _MARGIN_S if self.timeout_s is None else self.timeout_s
+            done, reason = run_to_end(source, client, timeout_s)
             files += keep(folder, self.name, stem, "json", done)
             reason = reason or _error_of(done, source)
             if reason is None:
@@ -163,9 +164,6 @@ class Iperf3:
         """Return the bytes sent, without headers and control messages; None if they depend on an unknown rate."""
         rates = [rate for rate in (rate_bps, self.rate_bps and self.rate_bps * self.streams) if rate]
         return min(rates) * (self.duration_s + self.omit_s) / 8 if rates else None
-
-    def _timeout_s(self):
-        return self.omit_s + self.duration_s + _MARGIN_S if self.timeout_s is None else self.timeout_s
 
 
 def _error_of(done: Completed, source: Host) -> str | None:

@@ -170,7 +170,7 @@ class OpenLoopSession(ClientSession):
             self.rereaders = [reader := self._start_group("rereader", load.groups, self.consuming[0])]
             limit_s = load.start_timeout_s + patience_s
             self._await(lambda: self._without("ended", self.rereaders), limit_s, "not ended after")
-            read, first = (self._line(program, "ended") for program in (reader, self.consumers[0]))
+            read, first = (self._line(program, "ended") or {} for program in (reader, self.consumers[0]))
             if read["n_received"] < first["n_received"]:
                 raise ExperimentError(f"{reader} received {read['n_received']} of {first['n_received']} records")
             self.reread_records_per_s = 1e9 * read["n_received"] / max(read["receiving_ns"], 1)

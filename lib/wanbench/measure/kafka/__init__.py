@@ -15,7 +15,7 @@ _MODULES = {
     "Mirrored": "mirror",
     "unavailable": "java_commands",
 }
-__all__ = list(_MODULES)
+__all__ = list(_MODULES)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name):

@@ -134,7 +134,6 @@ def thesis(
     *,
     replicates: int,
     fraction: Mapping[str, Sequence[str]] | None = None,
-    correlation_s: float = 0.5,
     alongside: tuple = (),
     seed: int = 0,
 ) -> list[Trial]:
@@ -153,7 +152,7 @@ def thesis(
     for row in plan.to_dict("records"):
         levels = {name: _plain(row[name]) for name in factors}
         link = {name: levels[name] for name in LINK_FACTORS if name in levels}
-        link = LinkSettings(**{"delay_ms": 0.5, "jitter_correlation_s": correlation_s, **link})
+        link = LinkSettings(**{"delay_ms": 0.5, "jitter_correlation_s": 0.5, **link})
         at = replace(load, **{name: value for name, value in levels.items() if name not in LINK_FACTORS})
         name = ", ".join(f"{name} {value}" for name, value in levels.items())
         trials.append(Trial(name, (KafkaTrial(at, link=link, alongside=alongside),), int(row["replicate"])))

@@ -210,7 +210,10 @@ class Samples:
 
     def _begin(self, series: str, number: int, line: str) -> int:
         metric, _, rest = series.partition("{")
-        labels = [(name, _ESCAPE.sub(_escaped, value)) for name, value in _LABEL.findall(rest)]
+        labels = [
+            (name, _ESCAPE.sub(lambda found: "\n" if found[1] == "n" else found[1], value))
+            for name, value in _LABEL.findall(rest)
+        ]
         if len(dict(labels)) < len(labels):
             self._refuse(number, line, "labels with different names")
         if len(self._rows) >= MOST_SERIES:
@@ -226,10 +229,6 @@ class Samples:
 
     def _refuse(self, number: int, line: str, expected: str):
         raise RawDataError(self.path, number, line.strip(), expected)
-
-
-def _escaped(found: re.Match) -> str:
-    return "\n" if found[1] == "n" else found[1]
 
 
 def unit(name: str) -> str:

@@ -149,9 +149,10 @@ class _Test:
 
     def _about(self):
         start, test, version = self.start, self.test, _utf8(self.start.version)
+        address = next((part.local_host for part in start.connected), None)
         return {
             "protocol": self.protocol,
-            "ip_version": next((_ip_version(part.local_host) for part in start.connected), None),
+            "ip_version": (6 if ":" in address else 4) if address else None,
             "streams": test.num_streams,
             "congestion_control": _utf8(self.end.sender_tcp_congestion),
             "mss_bytes": start.tcp_mss or start.tcp_mss_default or None,
@@ -206,10 +207,6 @@ def _received_of(both, row):
     if not counts_fit:  # the receiver does not count datagrams lost at the end
         return NOTHING
     return Figures(bytes=max(packets - lost, 0) * length, seconds=seconds)
-
-
-def _ip_version(address):
-    return (6 if ":" in address else 4) if address else None
 
 
 def _udp_counts(sent, received, both):

@@ -16,6 +16,8 @@ and one with `ended`. The object of a second holds
     n_received_in   first receipts during this second
 """
 
+# confluent_kafka.admin does not declare the names that it offers
+# pyright: reportPrivateImportUsage=false
 import gc
 import os
 import sys

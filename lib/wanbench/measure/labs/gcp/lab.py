@@ -79,7 +79,10 @@ def survey(gcp: Gcp, wanted: Sequence[Wanted], alongside: Sequence[Wanted] = ())
         quotas, needed = _quotas(regions[region]), Counter()
         for hosts in of_lab:
             if hosts.region == region:
-                cpus = hosts.count * _cpus(types[hosts.instance_type], region)
+                offers = [
+                    offer for zone, offer in types[hosts.instance_type].items() if zone.rpartition("-")[0] == region
+                ]
+                cpus = hosts.count * offers[0].guest_cpus if offers else 0
                 needed += _needed(hosts, cpus, quotas)
                 all_cpus += cpus
         problems += too_small(region, needed, quotas, "IAM & Admin > Quotas")
@@ -101,13 +104,6 @@ def _zones(gcp: Gcp, instance_type: str) -> dict[str, Any]:
     """Return the description of a machine type in each zone that offers it, by zone."""
     offered = gcp.pages("machine_types", "aggregated_list", filter=f'name = "{instance_type}"')
     return {last(offer.zone): offer for offer in offered}
-
-
-def _cpus(types: Mapping[str, Any], region: str) -> int:
-    """
-    Return the number of processors of the machine type that `_zones` describes; 0 if no zone of the region offers it.
-    """
-    return next((offer.guest_cpus for zone, offer in types.items() if zone.rpartition("-")[0] == region), 0)
 
 
 def _quotas(described) -> dict[str, tuple[float, float]]:

@@ -69,7 +69,8 @@ class Tally:
         """Raise RawDataError if the footer's minimum, mean or maximum differs from this tally by more than rounding."""
         if times is None or not self.n:
             return
-        allowed_ms = [_unit_ms(value) + 1.001 * times.unit_ms for value in (self.min_ms, self.max_ms)]
+        units_ms = [next(unit for from_ms, unit in _UNITS_MS if ms >= from_ms) for ms in (self.min_ms, self.max_ms)]
+        allowed_ms = [unit_ms + 1.001 * times.unit_ms for unit_ms in units_ms]
         mean_ms = self.sum_ms / self.n
         if (
             abs(self.min_ms - times.min_ms) > allowed_ms[0]
@@ -79,7 +80,3 @@ class Tally:
             shown = f"minimum {self.min_ms:g}, mean {mean_ms:.6g}, maximum {self.max_ms:g}"
             expected = f"times that fit the lines: {shown} ms of {self.n:,} replies"
             raise RawDataError(path, times.line_number, times.text, expected)
-
-
-def _unit_ms(time_ms: float) -> float:
-    return next(unit for from_ms, unit in _UNITS_MS if time_ms >= from_ms)
