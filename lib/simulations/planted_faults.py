@@ -297,6 +297,15 @@ def limited(tables: Tables, rng) -> Planted:
     return Planted(tables | {"transfers": transfers}, "limiter", "a rate limiter at", scope="column")
 
 
+def copied_day(tables: Tables, rng) -> Planted:
+    """Copy all measurements of the first day to the day after it."""
+    pings = tables["pings"]
+    first = pings[pings.started_at_utc < pings.started_at_utc.min() + pd.Timedelta(days=1)]
+    again = first.assign(started_at_utc=first.started_at_utc + pd.Timedelta(days=1))
+    both = declared.validate("pings", pd.concat([first, again], ignore_index=True))
+    return Planted(tables | {"pings": both}, "copied day", "was copied under the date", scope="table")
+
+
 def ends_exchanged(tables: Tables, rng) -> Planted:
     """Make one direction of each link ten times slower, and exchange from and to in a third of the transfers."""
     links, transfers = tables["links"].copy(), tables["transfers"].copy()
@@ -338,6 +347,7 @@ FAULTS: Mapping[str, tuple[str, Callable]] = {
     "throughput above the link": ("lab", above_link),
     "bytes for bits at the link": ("lab", link_in_bytes),
     "from and to exchanged": ("lab", ends_exchanged),
+    "a day copied": ("pings", copied_day),
     "duplicated rows": ("pings", duplicated),
     "one direction copied": ("grid", mirrored),
     "mean above the greatest": ("pings", mean_above_maximum),

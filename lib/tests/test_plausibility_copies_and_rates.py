@@ -1,6 +1,7 @@
-"""What lies close to a fault and is none: the rules of halves, near answers, two units and limiters."""
+"""What lies close to a fault and is none: the rules of halves, near answers, two units, limiters and copied days."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from simulations import clean_tables, planted_faults
 
@@ -86,6 +87,27 @@ def test_a_heap_is_a_limiter_at_round_numbers_alone(at, found):
     rate = np.minimum(at * rng.uniform(0.1, 2, 64), at * rng.uniform(0.996, 1, 64)).round()
     assert (rules(transfers_over(rtt, rate)) == {rates.LIMITER.name}) == found
     assert not rules(transfers_over(np.full(64, 50.0), rate))
+
+
+@pytest.mark.parametrize("decimals", [0, 3])
+def test_the_same_values_a_day_later_are_copies_where_they_have_digits(decimals):
+    first = clean_tables.clean(3, form="grid", n_regions=10)["pings"]
+    first = first.assign(started_at_utc=pd.Timestamp("2026-03-01", tz="UTC"))
+    first[RTTS] = first[RTTS].round(decimals)
+    other = clean_tables.clean(3, form="pings", n_regions=10)["pings"]
+    other = other.assign(started_at_utc=pd.Timestamp("2026-03-02", tz="UTC"))
+    for second, copied in ((first, True), (other, False)):
+        again = second.assign(started_at_utc=pd.Timestamp("2026-03-02", tz="UTC"))
+        both = tables.validate("pings", pd.concat([first, again], ignore_index=True))
+        named = "copied day" in rules({"pings": both})
+        assert named == (copied and decimals > 0)
+
+
+def test_transfers_of_another_day_are_judged_too():
+    made = clean_tables.clean(7, form="survey", n_regions=10)["transfers"]
+    again = made.assign(started_at_utc=made.started_at_utc + pd.Timedelta(days=2))
+    flags = plausibility.check({"transfers": tables.validate("transfers", pd.concat([made, again], ignore_index=True))})
+    assert set(flags.rule) == {"copied day"} and "2 days" in flags.found[0]
 
 
 def test_a_known_limit_is_no_finding():

@@ -12,7 +12,7 @@ from wanbench.read.ingest.readers import loose_readers
 
 SAMPLES = Path(__file__).parent / "samples"
 FOLDERS = {"kafka_load": "kafka_perf", "broker_metrics": "broker_metrics"}
-OF_PAIRS = {"coordinates", "light", "half", "unit of RTT", "copies", "mirror", "two units", "limiter"}
+OF_PAIRS = {"coordinates", "light", "half", "unit of RTT", "copies", "mirror", "copied day", "two units", "limiter"}
 """Rules that compare a row with its place, or with other rows of its pair or sender."""
 END_SETS = (["from_region", "to_region"], ["from_region"], ["to_region"])
 MEASURED = ("pings", "echoes", "transfers")
@@ -48,7 +48,7 @@ def test_rules_of_pairs_say_nothing_of_unknown_ones(fault, ends):
     assert planted.named(flags) == judged_by_itself
 
 
-@pytest.mark.parametrize("fault", ["a rate limiter at a round number", "RTT in seconds"])
+@pytest.mark.parametrize("fault", ["a rate limiter at a round number", "a day copied", "RTT in seconds"])
 def test_rows_without_regions_do_not_hide_the_others(fault):
     planted = planted_faults.plant(fault, 3, n_regions=9)
     half = without(planted.tables, ["from_region", "to_region"], every=2)

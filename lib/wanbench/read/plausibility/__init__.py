@@ -13,7 +13,7 @@ The rules do not detect:
 - bytes per second in some rows of a column in bit/s, without transferred bytes or a link to compare with,
 - rates 1,000 times too small in all rows, without other values to compare with,
 - a rate limiter whose rate is not a round number,
-- a day that was copied under another date,
+- a copied day whose values have few digits,
 - an answer from near the sender, if the pair is less than 500 km apart or the answer takes 1 ms or more.
 """
 

@@ -1,4 +1,6 @@
-"""Flag rows and tests that occur twice, and directions copied to the opposite direction."""
+"""
+Flag rows and tests that occur twice, directions copied to the opposite direction, and days copied under another date.
+"""
 
 from collections.abc import Mapping
 
@@ -157,3 +159,67 @@ def _mirrored(table, frame) -> list[dict]:
             where = {"column_name": column, "value": same, "bound": MIRRORED_SHARE * n}
             flags.append(MIRROR.flag(table, "column", SUSPECT, found, cause, **where))
     return flags
+
+
+COPIED_DAY = RULES["copied day"]
+MIN_ROWS = 10  # Fewer rows can be equal by chance.
+SHARE_OF_DAY = 0.9  # Some rows of a copied day may have been corrected or added later.
+MIN_STEPS = 1000  # Values of less than so many steps of the resolution are often equal by chance.
+MAX_EQUAL_DIRECTIONS = (
+    0.5  # If so many pairs have equal values in both directions, values are often equal without a copy.
+)
+
+
+def check_copied_days(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
+    """
+    Flag rows of pings and transfers whose values repeat those of the same pair at an earlier time, as if a day had been
+    copied under another date. Also flag the table, once per difference in time.
+    """
+    long = [table for table in VALUES if table in tables and len(tables[table]) >= 2 * MIN_ROWS]
+    return [flag for table in long for flag in _shifted(table, tables[table])]
+
+
+def _shifted(table: str, frame: pd.DataFrame) -> list[dict]:
+    values = [name for name in VALUES[table] if name in frame and frame[name].notna().any()]
+    frame = frame.assign(row=row_names(table, frame)).dropna(subset=[*PAIR, "started_at_utc"])
+    timed = frame.dropna(subset=values, how="all").reset_index(drop=True)
+    if timed.empty or not any(_has_fine_steps(timed[name]) for name in values) or _often_equal(timed, values):
+        return []
+    ends = [*PAIR, *(["direction"] if "direction" in timed else [])]
+    first = timed.groupby([*ends, *values], dropna=False, sort=False).started_at_utc.transform("min")
+    shift = timed.started_at_utc - first
+    again = shift > pd.Timedelta(0)
+    flags = []
+    for distance, n in shift[again].value_counts().items():
+        copies = timed[again & (shift == distance)]
+        block = timed.started_at_utc.between(copies.started_at_utc.min(), copies.started_at_utc.max())
+        if n < MIN_ROWS or n < SHARE_OF_DAY * block.sum():
+            continue
+        start = copies.started_at_utc.min()
+        rows = count(int(block.sum()), "row")
+        found = f"{n:,} of {rows} from {start:%Y-%m-%d} on have the values of the same pair {distance} earlier"
+        cause = (
+            f"what was measured on {start - distance:%Y-%m-%d} was copied under the date {start:%Y-%m-%d}: both are "
+            "one measurement"
+        )
+        flags.append(COPIED_DAY.flag(table, "table", SUSPECT, found, cause, value=n, bound=0))
+        found = f"the values of the same pair {distance} earlier"
+        flags += _row_flags(COPIED_DAY, table, copies, copies.row, found, cause)
+    return flags
+
+
+def _has_fine_steps(values: pd.Series) -> bool:
+    """Return whether a column's median is at least `MIN_STEPS` times the resolution."""
+    positive = values.dropna().astype("float64")
+    positive = positive[positive > 0]
+    step = rounding(positive) or 10.0 ** -decimals(positive)
+    return bool(len(positive)) and float(positive.median()) >= MIN_STEPS * step
+
+
+def _often_equal(frame: pd.DataFrame, values: list[str]) -> bool:
+    """Return whether the two directions of pairs, which are independent, often have equal values."""
+    there = frame.drop_duplicates(PAIR).set_index(PAIR)[values]
+    back = there.rename_axis(["to_region", "from_region"]).swaplevel().reindex(there.index)
+    both = back.notna().any(axis=1)
+    equal = (there.fillna(-1) == back.fillna(-1)).all(axis=1)
+    return bool(both.any()) and float(equal[both].mean()) >= MAX_EQUAL_DIRECTIONS

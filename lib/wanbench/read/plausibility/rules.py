@@ -16,7 +16,7 @@ from wanbench.formatting import count
 
 from . import light
 from .coordinates import check_coordinates
-from .copies import check_copies
+from .copies import check_copied_days, check_copies
 from .places import check_earth, known_places
 from .rates import check_rates
 from .rtt_units import check_halved, check_near_answers, check_rtt_units
@@ -45,7 +45,7 @@ def check(tables: Mapping[str, pd.DataFrame], *, regions: pd.DataFrame | None = 
     _, rtts = light.zero_rtts(rtts)
     flags = _of_round_trips(_without_links(rtts, links), places)
     flags += check_earth(tables.get("regions"), regions) + zero
-    flags += check_summaries(tables) + check_copies(tables)
+    flags += check_summaries(tables) + check_copies(tables) + check_copied_days(tables)
     flags += check_rates(tables, rtts, links)
     flags += [flag for rule in RULES.values() if rule.check for flag in rule.check(tables)]
     return declared.from_rows("flags", flags)
