@@ -137,8 +137,7 @@ def load(folder) -> pd.DataFrame:
         values = [getattr(finding, name) for finding in findings]
         values = ["\n".join(cautions) for cautions in values] if name == "cautions" else values
         columns[name] = pd.Series(values, dtype=object).astype(dtypes.get(name, "str"))
-    frame = pd.DataFrame(columns)
-    return frame.sort_values(["page", "place", "name"], ignore_index=True)
+    return pd.DataFrame(columns).sort_values(["page", "place", "name"], ignore_index=True)
 
 
 def html_table(findings: pd.DataFrame) -> str:

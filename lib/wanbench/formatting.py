@@ -155,9 +155,7 @@ def rounded(value):
     >>> rounded(14.23456789), rounded(float("inf")), rounded(None), rounded(7)
     (14.2346, None, None, 7.0)
     """
-    if value is None or not isfinite(value):
-        return None
-    return float(f"{float(value):.6g}")
+    return None if value is None or not isfinite(value) else float(f"{float(value):.6g}")
 
 
 def duration(seconds: float) -> str:

@@ -255,9 +255,7 @@ class Site:
             expected = "the record of a page; `make clean` removes it"
             raise RawDataError(path, None, str(error), expected) from None
         files = (self.folder / f"{name}.html", self.folder / "figures" / name)
-        if record.title and not all(path.exists() for path in files):
-            return Record(name, "not made")
-        return record
+        return Record(name, "not made") if record.title and not all(path.exists() for path in files) else record
 
     def _record_path(self, name: str) -> Path:
         return self.build / "pages" / f"{name}.json"

@@ -120,9 +120,7 @@ def module_command(host: Host, module: str, *arguments: str, needs: str = "kafka
             "install it for that Python."
         )
     command = [python.executable, "-P", "-m", module, *arguments]
-    if "wanbench" in python.modules:
-        return command
-    return ["env", f"PYTHONPATH={_archive_on(host)}", *command]
+    return command if "wanbench" in python.modules else ["env", f"PYTHONPATH={_archive_on(host)}", *command]
 
 
 def program_command(host: Host, program: Path) -> list[str]:

@@ -236,8 +236,7 @@ class PhysicsCheck(Result):
         texts = {
             head: [quantity(value, unit) for value in self.offenders[name]] for head, (name, unit) in columns.items()
         }
-        ends = self.offenders[["from_region", "to_region"]].set_axis(["From", "To"], axis=1)
-        return ends.assign(**texts)
+        return self.offenders[["from_region", "to_region"]].set_axis(["From", "To"], axis=1).assign(**texts)
 
 
 def physics_check(pairs: pd.DataFrame) -> PhysicsCheck:

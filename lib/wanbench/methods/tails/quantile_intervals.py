@@ -105,6 +105,4 @@ def position(n: float, q: float, share: float) -> float:
     # the beta function underflows far from the middle of a large n, so search within 12 standard deviations
     middle, far = n * q, 10 + 12 * sqrt(n * q * (1 - q))
     ends = max(1e-9, middle - far), min(n + 1 - 1e-9, middle + far)
-    if excess(ends[0]) * excess(ends[1]) > 0:
-        return nan
-    return float(optimize.brentq(excess, *ends, xtol=1e-9))
+    return nan if excess(ends[0]) * excess(ends[1]) > 0 else float(optimize.brentq(excess, *ends, xtol=1e-9))

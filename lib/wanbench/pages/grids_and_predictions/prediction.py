@@ -185,8 +185,7 @@ def what_if(pairs: pd.DataFrame, from_region: str, to_region: str) -> Prediction
     """
     pairs = _checked(pairs)
     ends = (from_region, to_region)
-    predictor = fit_predictor(pairs[~_between(pairs, ends)])
-    return replace(predictor, pairs=pairs).predict(*ends)
+    return replace(fit_predictor(pairs[~_between(pairs, ends)]), pairs=pairs).predict(*ends)
 
 
 def fit_predictor(pairs: pd.DataFrame, *, level: float = 0.9) -> Predictor:

@@ -292,8 +292,7 @@ def compare_models(
         notes += ("the model finite transfer was not fitted, as transfer_s was not given",)
     if by_receiver:
         notes += ("each model is fitted separately for each receiving cloud",)
-    unexplained = _unexplained(frame, residual)
-    return ModelComparison(table, frame, unexplained, sample.n_regions, notes)
+    return ModelComparison(table, frame, _unexplained(frame, residual), sample.n_regions, notes)
 
 
 def _unexplained(frame: pd.DataFrame, residual: np.ndarray) -> pd.DataFrame:

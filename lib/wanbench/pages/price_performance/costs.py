@@ -37,8 +37,7 @@ class SizeCosts(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        names = self.costs.settings
-        return tuple(each.means[name] for each in (self.costs, self.rates) for name in names)
+        return tuple(each.means[name] for each in (self.costs, self.rates) for name in self.costs.settings)
 
     @property
     def headline(self) -> str:

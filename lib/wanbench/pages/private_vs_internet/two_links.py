@@ -256,8 +256,7 @@ def _notes(trials: pd.DataFrame, pairs: pd.DataFrame, rates: TrialRates) -> tupl
         if trials[column].nunique() > 1:
             kinds = ", ".join(f"{n} by {kind}" for kind, n in trials[column].value_counts().items())
             notes.append(f"not all trials are counted in the same way ({kinds})")
-    own = rates.seconds[rates.seconds.setting.isin(settings)]
-    return (*notes, *steadiness(own).cautions)
+    return (*notes, *steadiness(rates.seconds[rates.seconds.setting.isin(settings)]).cautions)
 
 
 def _seconds(trials: pd.DataFrame, rates: TrialRates, value: str) -> pd.DataFrame:

@@ -37,8 +37,7 @@ class Losses(Result):
 
     def sums(self, setting: str) -> pd.Series:
         """Return the counts of a setting, summed over its episodes."""
-        own = self.rows[self.rows.setting == setting]
-        return own.drop(columns=["setting", "acks"]).sum(numeric_only=True)
+        return self.rows[self.rows.setting == setting].drop(columns=["setting", "acks"]).sum(numeric_only=True)
 
     def episodes_with(self, setting: str, kind: str = "gone", what: str = "a loss") -> Estimate:
         """

@@ -65,8 +65,7 @@ def first_changes(episode: Episode) -> pd.Series:
     rows = episode.samples
     rows = rows[(rows.at_s > episode.fault_at_s) & (rows.at_s < episode.heal_at_s) & (rows.leader >= 0)]
     before = rows.partition.map(episode.leaders_before)
-    changed = rows[before.notna() & (rows.leader != before)]
-    return changed.groupby("partition").at_s.min()
+    return rows[before.notna() & (rows.leader != before)].groupby("partition").at_s.min()
 
 
 def _split(episode: Episode, recovered: Recovery) -> dict | None:
