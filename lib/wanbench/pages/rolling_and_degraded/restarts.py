@@ -104,9 +104,9 @@ class Restarts(OverEpisodes):
             parts.append(
                 f"A “{name}” adds {excess} to p99 (median over restarts). The p99 of its slowest second is {peak}. "
                 f"In {spikes} of {count(int(own.sum()), 'restart')} some second had a p99 above the undisturbed limit. "
-                f"p99 is within that limit again {back} after the restart's start (median; 0 s if it never exceeds it). "
-                f"In at most {number(100 * (1 - self.limit_level), 0)} % of undisturbed periods of the same length, p99 "
-                "also exceeds the limit."
+                f"p99 is within that limit again {back} after the restart's start (median; 0 s if it never leaves it). "
+                f"In at most {number(100 * (1 - self.limit_level), 0)} % of undisturbed periods of the same length, "
+                "p99 also exceeds the limit."
             )
         return " ".join(parts)
 
