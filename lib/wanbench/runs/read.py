@@ -145,7 +145,7 @@ class Run:
 
     @property
     def measured_s(self) -> float | None:
-        """Return the seconds from the first test's start to the last test's end; None for a run in several sessions."""
+        """Return the seconds from the first test's start to the last test's end; None with several sessions or none."""
         ends = [a.ended_at_utc for a in self._attempts if a.ended_at_utc]
         if not ends or any(event["event"] == "resumed" for event in self._events):
             return None

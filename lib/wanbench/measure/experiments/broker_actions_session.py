@@ -188,18 +188,18 @@ class ClusterView:
     """
     The latest output of a watcher (the program `watch`) of all topics, and since when the cluster has been healthy.
 
-    The cluster is healthy if all brokers in `nodes` are present and no partition of any topic is under-replicated or
-    without a leader. `look` reads new output.
+    The cluster is healthy if all brokers in `nodes` (node ids) are present and no partition of any topic is
+    under-replicated or without a leader. `look` reads new output.
 
     Attributes
     ----------
     topics : list of dict
-        The latest sample, in the form that `wanbench.measure.kafka.programs.admin.topics` returns. It was taken at
-        `at_s` (Unix s; 0 if there is no sample yet).
+        The latest successful sample, in the form that `wanbench.measure.kafka.programs.admin.topics` returns. It was
+        taken at `at_s` (Unix s; 0 if there is none yet).
     lines : list of bytes
-        All samples in compact form: [at_s, took_s, node_id, brokers, state], where brokers and state are null if
-        unchanged, and state maps each topic to the [leader, in-sync replicas] of its partitions; a failed sample is
-        [at_s, took_s, kind, message].
+        All samples in compact form: [at_s, took_s, node_id, brokers, state]. `node_id` is the broker that answered,
+        `brokers` the node ids it knows, and `state` maps each topic to the [leader, in-sync replicas] of its
+        partitions; these two are null if unchanged. A failed sample is [at_s, took_s, kind of error, message].
     """
 
     def __init__(self, program: Program, nodes: Collection[int]):

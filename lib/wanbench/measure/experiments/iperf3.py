@@ -157,7 +157,7 @@ class Iperf3:
         return files
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Return the expected duration in s: sending, and `HANDSHAKE_RTTS` round trips of control messages."""
+        """Return the expected duration in s: sending, `HANDSHAKE_RTTS` round trips, and starting two programs."""
         return self.duration_s + self.omit_s + HANDSHAKE_RTTS * rtt_ms / 1000 + 2 * PROCESS_S
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:

@@ -85,7 +85,7 @@ class Claim:
 
     @property
     def decimals(self) -> int:
-        """The number of printed decimal places; negative for "1.3e2"."""
+        """The number of decimal places of `value` as printed: 2 for "0.92", 0 for "2070", -1 for "1.3e2" (tens)."""
         return -int(Decimal(self.value).as_tuple().exponent)
 
     @property

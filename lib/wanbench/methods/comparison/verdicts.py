@@ -286,8 +286,9 @@ def _once(part: pd.DataFrame, keys: pd.DataFrame, shift: np.ndarray) -> tuple:
 
 def moderated(squares: np.ndarray, freedom: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
-    Moderate sample variances of several settings by their common distribution (Smyth 2004, section 6.2).
+    Shrink the sample variances (`squares`) of several settings towards their usual value (Smyth 2004, section 6.2).
 
+    It counts for at most `MOST_PRIOR` degrees of freedom; fewer than `MIN_SCATTERS` variances are returned unchanged.
     Returns the variances and their degrees of freedom; NaN and 0 for settings without a variance of their own.
 
     >>> variances, freedoms = moderated(np.array([1.0, 1.2, 0.8, 1.0]), np.full(4, 2.0))

@@ -182,9 +182,10 @@ class Verdicts(RowsResult):
 
 def used_limits(rows: pd.DataFrame) -> pd.Series:
     """
-    Return, for each row of verdicts, the error as a share of the limit: of the largest allowed error or, if the
-    requested value must lie in the interval, of the distance from the delivered value to the end of the interval on the
-    side of the requested value.
+    Return, for each row of verdicts, the error as a share of the limit, with the error's sign.
+
+    The limit is the column `allowed`. Where that is empty, the requested value must lie in the interval, and the limit
+    is the distance from the delivered value to the end of the interval on the requested value's side.
     """
     to_end = (rows.high - rows.delivered).where(rows.error < 0, rows.delivered - rows.low)
     return rows.error / rows.allowed.fillna(to_end).clip(lower=TINY)

@@ -1,12 +1,13 @@
 """
 Fit a straight line through unordered pairs, with two correlations; intervals allow for shared regions.
 
-Intervals of r and rho are computed on the scale of Fisher's z. The jackknife over regions overstates the variances of
-the slope and of the scatter by different factors (module `jackknife`). So Pearson's r is computed from the slope, the
-scatter and the spread of x: jackknife deviations of the slope are scaled by the slope's factor, deviations of the
-scatter by the factor of the line's height. Spearman's rho cannot be split; its variance is scaled by the root of the
-slope's factor. The degrees of freedom are the harmonic mean of the slope's degrees of freedom and (regions - 2).
-Simulation (`make validity`), not theory, led to these choices.
+Intervals of r and rho are computed on the scale of Fisher's z. The jackknife over places overstates variances; module
+`jackknife` computes a correcting factor for the slope's and one for that of the line's height at the mean of x. So
+Pearson's r is computed, without each place, from the slope, the scatter about the line and the variance of x, where
+deviations of the slope are multiplied by the root of the slope's factor, and those of the log scatter by the root of
+the height's. Spearman's rho cannot be split; its variance is multiplied by the root of the slope's factor. The degrees
+of freedom are the harmonic mean of the slope's and (places - 2). Simulation (`make validity`), not theory, led to these
+choices.
 """
 
 from __future__ import annotations

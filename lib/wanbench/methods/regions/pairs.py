@@ -114,7 +114,7 @@ class Sample:
         return f"<{count(self.n_pairs, 'pair')} of {count(self.n_regions, 'region')} with {self.column}>"
 
     def unit_warnings(self) -> tuple[str, ...]:
-        """Warn if most RTTs are below the round trip of light in fibre, as with a wrong unit."""
+        """Return one warning if most RTTs are below the round trip of light in fibre, as with a wrong unit; else ()."""
         rtt_ms = self.frame.get("value") if self.column.startswith("rtt") else None
         rtt_ms = self.frame.get("rtt_ms", rtt_ms)
         if rtt_ms is None or (rtt_ms < light_rtt_ms(self.frame.distance_km)).mean() <= 0.5:

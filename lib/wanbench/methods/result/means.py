@@ -124,7 +124,11 @@ ALIKE = "Episodes are independent and alike"
 
 @dataclass(frozen=True, repr=False)
 class Median(Estimate):
-    """A median over episodes; a lower bound if `at_least`, because too few outages ended within their episode."""
+    """
+    The median over episodes of one number per episode, such as the length of an outage.
+
+    With `at_least` it is a lower bound, because in too many episodes the outage outlasted the episode.
+    """
 
     at_least: bool = False
 

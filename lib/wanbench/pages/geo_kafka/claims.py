@@ -320,7 +320,7 @@ def _per_message(audit: Audit) -> None:
     audit.compare(
         "per-message",
         whole,
-        f"The source's numbers: {number(hour)} USD divided by an hour's messages at {number(throughput / 1e9)} GB/s. "
+        f"The source's numbers: {number(hour)} USD/h over the messages in an hour at {number(throughput / 1e9)} GB/s. "
         f"The claimed number is {number(hour)} USD divided by {number(rate)} messages/s ({as_claimed:.3g} USD), which "
         f"is the cost of all producers divided by the messages of one. If {number(rate)} messages/s were the total, "
         f"traffic would be less too, and a message would cost {as_total:.3g} USD; only messages of "

@@ -175,7 +175,8 @@ class Curves(Result):
         if len(self.curves) > 1:
             text += f" The smallest effect: {least.sentence}"
         spread = f"{number(100 * self.compared.log_spread, 1)} %"
-        return f"{text} Trials of the same setting scatter by {spread} ({self.compared.freedom} degrees of freedom)."
+        freedom = f"pooled over settings, {self.compared.freedom} degrees of freedom"
+        return f"{text} The standard deviation between trials of the same setting is {spread} ({freedom})."
 
     def ratio(
         self, of: str | Mapping, over: str | Mapping, *, quantity: str, claim: str, pooled: bool = True

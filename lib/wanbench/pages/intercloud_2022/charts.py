@@ -72,7 +72,7 @@ class Chart(Result):
             figure,
             name=f"distance-chart-{re.sub('[^a-z0-9]+', '-', self.name)}",
             title=theme.headline(f"{name}: {found}", found[:1].upper() + found[1:]),
-            subtitle=f"One point per unordered pair. Lines: least squares; bands: their intervals. {text}",
+            subtitle=f"One point per unordered pair. Lines: least squares; bands: intervals of the lines. {text}",
             alt=f"Two scatters against distance for {pairs}: RTT, and throughput on a log axis. {self}",
             caption=f"RTT and throughput of {pairs} ({name}) against the great-circle distance. {text}",
             table=both.drop(columns="n_directions"),

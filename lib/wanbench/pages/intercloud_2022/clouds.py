@@ -87,9 +87,10 @@ class GroupContrast(Result):
 @dataclass(frozen=True, repr=False)
 class CloudComparison(Result):
     """
-    Ratios of throughputs at equal distance, by the clouds of a pair's regions.
+    Ratios of throughputs at equal distance, by the clouds of a pair's regions, from regressions of log throughput.
 
-    difference: Pairs between two clouds over pairs within one, with a separate offset for the regions of each cloud.
+    difference: Pairs between two clouds over pairs within one. Each cloud's regions have a level of their own in the
+        regression, so that a slow cloud does not count as a cost of crossing.
     directions: For each two clouds, from one to the other over the opposite direction, from ordered pairs.
     """
 

@@ -51,10 +51,10 @@ class Coefficients:
 
     def combination(self, weights, level: float = LEVEL, freedom: int | None = None) -> Part:
         """
-        Compute a weighted sum of the coefficients, with an interval whose units are regions or places, and the naive
-        interval, which treats pairs as independent.
+        Compute a weighted sum of the coefficients, with two intervals: by the jackknife over units (regions or places),
+        and the naive one, which treats pairs as independent.
 
-        The interval is NaN with fewer than 5 units, or if the sum is undetermined without some unit.
+        The first is NaN with fewer than 5 units, or if the sum is undetermined without some unit.
 
         freedom: Degrees of freedom of the t quantile; for ordered pairs only. As a region may have different effects as
             sender and as receiver, the variance is then the jackknife over units minus the jackknife over pairs.

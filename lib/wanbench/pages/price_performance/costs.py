@@ -55,7 +55,7 @@ class SizeCosts(Result):
         lead = tie if leaders[1:] else f"{leaders[0]} is significantly the cheapest"
         return (
             f"Cost of a billion messages: {listed}. {lead} (simultaneous {percent(LEVEL)} intervals of "
-            f"{count(len(costs.ratios) // 2, 'ratio')}; {count(len(self.trials), 'trial')})."
+            f"the cost ratios of {count(len(costs.ratios) // 2, 'pair')} of sizes; {count(len(self.trials), 'trial')})."
         )
 
     @property

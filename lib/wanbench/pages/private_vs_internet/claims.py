@@ -176,12 +176,9 @@ def _ratio(audit: Audit) -> None:
         "flight times the batch size, divided by the RTT) is proportional to the mean of 1 / RTT: Table 1 alone "
         f"predicts a ratio of {times(predicted)}, nearer to {times(nearer)}."
     )
-    audit.judge(
-        "more", nearer == literally, f"Holds if this reading is nearer to the prediction than the other reading. {own}"
-    )
-    audit.judge(
-        "times", nearer == as_times, f"Holds if this reading is nearer to the prediction than the other reading. {own}"
-    )
+    rule = "Holds if the ratio that Table 1 predicts is nearer to {} than to {}. "
+    audit.judge("more", nearer == literally, rule.format(times(literally), times(as_times)) + own)
+    audit.judge("times", nearer == as_times, rule.format(times(as_times), times(literally)) + own)
     audit.compare(
         "packets",
         as_times,
@@ -199,7 +196,7 @@ def _traffic(audit: Audit, traffic: Mapping) -> None:
         "background": f"{number(background / private_mbps * 100)} % of the private link's rate is background.",
         "kafka-traffic": f"{number(kafka * private_ms / 8000)} MB are in flight over the private link; the same "
         f"bytes in flight over the VPN yield a throughput of {number(kafka * private_ms / vpn_ms, 0)} Mbit/s.",
-        "total": f"{number(background)} + {number(kafka)} = {number(background + kafka)}.",
+        "total": f"With the producers, {number(background)} + {number(kafka)} = {number(background + kafka)} Mbit/s.",
     }
     for claim in TRAFFIC:
         working = f"The source's numbers: {own[claim]}"

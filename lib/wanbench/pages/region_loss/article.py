@@ -1,4 +1,8 @@
-"""Estimate the quantities that test source 001's claims about the loss of a region, from episodes with its fault."""
+"""
+Estimate the quantities that test the claims of the article of page 06 about the loss of a region.
+
+The episodes used are those with the fault that the article describes.
+"""
 
 from collections.abc import Iterable
 from dataclasses import replace

@@ -57,7 +57,7 @@ class Restarts(OverEpisodes):
         "excess_p999_ms": "excess p99.9",
         "peak_ms": "p99 of the slowest second",
         "worst_ms": "slowest record",
-        "back_s": "time with p99 above the undisturbed limit",
+        "back_s": "time until p99 is within the undisturbed limit again",
         "down_s": "time until the broker answered again",
         "leaders_moved": "leaders moved",
         "n_lost": "records never received",
@@ -102,10 +102,11 @@ class Restarts(OverEpisodes):
             own = self.rows.setting == name
             spikes = int((self.rows.back_s[own] > 0).sum())
             parts.append(
-                f"In the median, a “{name}” adds {excess} to p99. The p99 of the restart's slowest second is {peak}. "
+                f"A “{name}” adds {excess} to p99 (median over restarts). The p99 of its slowest second is {peak}. "
                 f"In {spikes} of {count(int(own.sum()), 'restart')} some second had a p99 above the undisturbed limit. "
-                f"The time with p99 above that limit is {back}. In at most {number(100 * (1 - self.limit_level), 0)} % "
-                "of undisturbed periods of the same length, p99 also exceeds the limit."
+                f"p99 is within that limit again {back} after the restart's start (median; 0 s if it never leaves it). "
+                f"In at most {number(100 * (1 - self.limit_level), 0)} % of undisturbed periods of the same length, "
+                "p99 also exceeds the limit."
             )
         return " ".join(parts)
 

@@ -45,7 +45,7 @@ NEEDED = {
 ACTIONS = [*KEY, "node_id", "kind", "rolling", "began_at_s", "in_force_at_s", "done_at_s", "healthy_at_s"]
 ACTIONS += ["detail", "leaders_moved"]
 SAMPLES = [*KEY, "at_s", "topic", "partition", "leader", "isr"]
-"""Columns of the tables of actions and samples, which a run without actions does not have."""
+"""Columns of the tables of actions and samples; in a run without actions these tables are missing or empty."""
 Second = tuple[np.ndarray, np.ndarray, int]
 """Histogram of a second: latencies in us, their counts, and the number of lost records."""
 LINES = {"p50_ms": (0.5, "median", "solid"), "p99_ms": (0.99, "p99", "solid"), "worst_ms": (1 - 1e-9, "slowest", "dot")}
@@ -174,9 +174,9 @@ class DisturbedTrials(RowsResult):
                 f"{stretches}."
             )
         return (
-            f"{text} Without disturbance, the p99 of every one of {count(self.span_s, 'further second')} stays within "
-            f"{quantity(self.limit_ms, 'ms')} (the undisturbed limit) with probability "
-            f"{percent(round(self.level, 3))}, according to {stretches}."
+            f"{text} Predicted from {stretches}: with probability {percent(round(self.level, 3))}, p99 exceeds "
+            f"{quantity(self.limit_ms, 'ms')} (the undisturbed limit) in none of "
+            f"{count(self.span_s, 'further undisturbed second')}."
         )
 
     @property

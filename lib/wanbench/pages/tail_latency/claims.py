@@ -201,7 +201,7 @@ def _rows(audit: Audit) -> None:
         made = audit.from_printed(lambda old, new: PERCENT * (old - new) / new, *pair, unit="%")
         times = number(ratio(audit, row), 2)
         audit.compare(
-            f"{row}-gain", made, f"The source's numbers: ({old} - {new}) / {new} is the excess; the ratio is {times}."
+            f"{row}-gain", made, f"The source's numbers: ({old} - {new}) / {new}; the p99 is {times} times as high."
         )
 
 
@@ -232,7 +232,7 @@ def _headlines(audit: Audit) -> None:
         f"{number(top, 2)}."
     )
     audit.judge("figure-1", top > audit.number("figure-1"), shown)
-    others = "Cases that are not printed may reach the claimed ratio; test 3 claims this ratio for other percentiles."
+    others = "Cases that the source does not print may reach it; its test 3 claims this ratio for higher percentiles."
     audit.compare("p99-times", best, f"{own} {others}")
     for claim in ("t1-improvement", "figure-5-times"):
         audit.compare(claim, ratios[largest[0]] - 1, f"{own} The claim states the ratio minus 1, {column}.")

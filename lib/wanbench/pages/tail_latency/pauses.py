@@ -125,10 +125,11 @@ def with_pause(second: np.ndarray, at: np.ndarray, length: np.ndarray, shifts: n
 
 def causes(seconds: pd.DataFrame, pauses: pd.DataFrame | None, *, shifts: int = 999, seed: int = 0) -> Causes:
     """
-    Compare how often a second contains a pause between the slowest tenth of each trial's seconds (by p99) and the rest.
+    Compare the slowest tenth of each trial's seconds (by p99) with all other seconds: what share contains a pause?
 
-    `seconds` is the result of `per_second`, `pauses` table broker_pauses, `shifts` the number of random shifts. Raises
-    MissingDataError: `pauses` is None, as for brokers outside the lab, or every second counts as slow.
+    `seconds` is the result of `per_second`, `pauses` table broker_pauses; pauses under `MIN_PAUSE_MS` do not count. The
+    p-value comes from `shifts` random shifts in time of each trial's pauses. Raises MissingDataError: `pauses` is None,
+    as for brokers outside the lab, or every second counts as slow.
     """
     if pauses is None:
         raise MissingDataError("the brokers' logs are not known: they run outside the lab.")

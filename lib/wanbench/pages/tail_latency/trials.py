@@ -181,9 +181,9 @@ class SystemTrials(RowsResult):
 
     def at(self, system: str, **step) -> TailTrials:
         """
-        Return the trials of a system that count at one step; MissingDataError if none counts.
+        Return the trials of a system at one step, without those that are invalid as a test of it (`counts` is false).
 
-        `step` has values of rate_records_per_s, partitions, or both.
+        `step` has values of rate_records_per_s, partitions, or both. Raises MissingDataError: no trial is left.
         """
         rows = self.stepped(system, **step)
         if rows.empty:

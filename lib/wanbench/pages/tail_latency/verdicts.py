@@ -84,9 +84,10 @@ def verdicts(
     rows: Mapping[Hashable, tuple[TailTrials, TailTrials]], at: float | Sequence[float] = QUANTILES
 ) -> Verdicts:
     """
-    Decide about all rows of a table together, such as one row per step, at each quantile in `at`.
+    Decide for each row of a table, and each quantile in `at`, whether b's latency is better, worse or tied with a's.
 
-    `rows` maps the label of each row to the trials of a and of b. Trials of the same block are compared.
+    `rows` maps the label of each row, such as a step, to the trials of a and of b, which are compared within blocks.
+    The p-values are adjusted for all rows and quantiles together.
     """
     quantiles = order.check_quantiles(at)
     if not check_kind("rows", rows, Mapping):

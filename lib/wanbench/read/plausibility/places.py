@@ -71,7 +71,11 @@ def kilometres_to(places: pd.DataFrame, latitude, longitude) -> np.ndarray:
 
 
 def destination(latitude, longitude, angle, bearing) -> tuple[np.ndarray, np.ndarray]:
-    """Return latitude and longitude (degrees) of points at an angle and a bearing from given points (all radians)."""
+    """
+    Return latitude and longitude (degrees) of the points at a distance and a bearing from given points.
+
+    The distance is an angle at the earth's centre, the bearing clockwise from north; all arguments are in radians.
+    """
     sine = np.sin(latitude) * np.cos(angle) + np.cos(latitude) * np.sin(angle) * np.cos(bearing)
     east = np.sin(bearing) * np.sin(angle) * np.cos(latitude)
     turned = longitude + np.arctan2(east, np.cos(angle) - np.sin(latitude) * sine)

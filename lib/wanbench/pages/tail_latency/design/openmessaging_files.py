@@ -85,7 +85,7 @@ def read_properties(text: str, name: str = "a property") -> dict[str, str]:
     try:
         return javaproperties.loads(text)
     except javaproperties.InvalidUEscapeError:
-        raise ParameterError(f"{name} has a broken escape; allowed: \\u and four hexadecimal digits.") from None
+        raise ParameterError(f"{name} has an invalid \\u escape; allowed: \\u and four hexadecimal digits.") from None
 
 
 def properties_text(settings: Mapping) -> str:

@@ -82,7 +82,7 @@ WARM_UP, STEADY = "Warmup first ", "In steady state."
 
 
 class ProducerOutput(Output):
-    """The output of one producer."""
+    """The parsed output of one kafka-producer-perf-test: figures of each window, the whole run and its steady state."""
 
     tool = "producer"
 
