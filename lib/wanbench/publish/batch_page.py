@@ -67,11 +67,9 @@ def _results(job, state) -> pd.DataFrame:
     is_done = state.state in ("done", "kept")
     about = {"job": job.name, "notebook": notebook} | varied
     about |= {"state": "done" if is_done else state.state, "reason": state.reason}
-    found = findings.load(job.site.findings / notebook) if is_done else None
+    found = findings.load(job.site.findings / notebook) if is_done else pd.DataFrame()
     row = pd.DataFrame([about])
-    if found is None or not len(found):
-        return row
-    return row.merge(found.drop(columns=["page", "place", "headline"]), how="cross")
+    return row.merge(found.drop(columns=["page", "place", "headline"]), how="cross") if len(found) else row
 
 
 def _small_multiples(notebook: str, rows: pd.DataFrame) -> go.Figure | None:

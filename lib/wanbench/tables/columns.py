@@ -83,7 +83,8 @@ class Column:
         if not len(values):
             return pd.Series([], dtype=self.dtype, name=self.name)
         # With thousands of short columns every step takes time, so steps that would change nothing are skipped.
-        if not _is_counted(values.index):
+        index = values.index
+        if not (isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1 and index.name is None):
             values = values.reset_index(drop=True)
         null = np.asarray(pd.isna(values.array))
         if not self.nullable:
@@ -131,10 +132,6 @@ class Table:
         """Return the Arrow schema; its fields' metadata hold unit and meaning."""
         fields = [column.arrow_field() for column in self.columns]
         return pa.schema(fields, metadata={"table": self.name, "row": self.row})
-
-
-def _is_counted(index: pd.Index) -> bool:
-    return isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1 and index.name is None
 
 
 def _of_objects(values, null, kinds, fits, dtype):

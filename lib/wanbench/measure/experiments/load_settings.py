@@ -172,10 +172,6 @@ def put_records(load, hosts: Sequence[Host]) -> tuple[dict[str, str], dict[str, 
     return paths, {"sha256": sha256, "records": content.count(b"\n")}
 
 
-def _random_record(rng, record_bytes):
-    return rng.randbytes(record_bytes).translate(_SEVEN_BITS)
-
-
 def _log_record(rng, record_bytes):
     lines, so_far = [], 0
     while so_far <= record_bytes:
@@ -206,5 +202,5 @@ def _json_record(rng, record_bytes):
     return json.dumps(about | {"note": about["note"][:length]}, separators=(",", ":")).encode()
 
 
-_MAKERS = {"json": _json_record, "log": _log_record, "random": _random_record}
+_MAKERS = {"json": _json_record, "log": _log_record, "random": lambda rng, n: rng.randbytes(n).translate(_SEVEN_BITS)}
 GENERATED = tuple(_MAKERS)  # names of the payloads

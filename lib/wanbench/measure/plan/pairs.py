@@ -274,8 +274,7 @@ def _coloured(pairs, fewest, chance):
 
     Repeat this in up to `_TRIES` other orders until there are only `fewest` rounds; return the fewest rounds found.
     """
-    order: list = list(pairs)
-    best: list = LATER
+    order, best = list(pairs), LATER
     for _ in range(_TRIES):
         found = list(_greedy(order))
         best = found if best is None or len(found) < len(best) else best

@@ -20,7 +20,7 @@ from math import hypot, inf, isfinite, nan
 import numpy as np
 import pandas as pd
 
-from wanbench.checks import check_kind, check_number, refusal
+from wanbench.checks import LATER, check_kind, check_number, refusal
 from wanbench.errors import ParameterError
 from wanbench.formatting import number, percent, quantity
 from wanbench.methods.result import Estimate, Interval, Result
@@ -319,8 +319,7 @@ def cluster_cost(deployment: Deployment) -> ClusterCost:
     [3.796, 104.4, 108.196]
     """
     inputs = check_kind("deployment", deployment, Deployment).inputs
-    by: dict = {}
-    ratio = None
+    by, ratio = {}, LATER
     for per, part in product(PER, PARTS):
         names = {"quantity": f"{part} cost per {per}", "claim": f"The {part} cost per {per} is {{}}", "unit": "USD"}
         by[part, per] = estimate(partial(Deployment.usd, part=part, per=per), inputs, **names)

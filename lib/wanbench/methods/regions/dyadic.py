@@ -10,8 +10,6 @@ In all functions `first` and `second` are the indices of each pair's two units: 
 (`places`). A pair within a unit has `first` equal to `second`, and counts once in sums over units.
 """
 
-from typing import Any
-
 import numpy as np
 
 from wanbench.checks import check_resamples
@@ -65,7 +63,7 @@ def sandwich(design: np.ndarray, residual: np.ndarray, first, second, n_regions:
     return correction * bread @ meat @ bread
 
 
-def variance(without_region: np.ndarray, without_pair: np.ndarray) -> Any:
+def variance(without_region: np.ndarray, without_pair: np.ndarray):
     """
     Compute the variance of a statistic: the jackknife over regions less the jackknife over pairs.
 
@@ -79,7 +77,7 @@ def variance(without_region: np.ndarray, without_pair: np.ndarray) -> Any:
     return np.maximum(by_region - by_pair, by_pair)
 
 
-def jackknife(values: np.ndarray) -> Any:
+def jackknife(values: np.ndarray):
     """Compute the jackknife variance from a statistic without each unit (units, ...); NaN if a value is not finite."""
     values = np.asarray(values, dtype=float)
     n = len(values)

@@ -96,7 +96,7 @@ def pearson_interval(total: np.ndarray, without: np.ndarray, left: LeaveOut, lev
     log = np.log(scatters)
     scattered = scatter * np.exp(height_factor * (log - log.mean()))
     z = fisher_z(moved * np.sqrt(spreads / (moved**2 * spreads + scattered)))
-    return _interval(float(r), jackknife(z), left, level)
+    return _interval(float(r), float(jackknife(z)), left, level)
 
 
 def spearman_interval(rho: float, without: np.ndarray, left: LeaveOut, level: float) -> Interval:

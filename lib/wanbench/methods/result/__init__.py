@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, is_dataclass, replace
 from html import escape
 from numbers import Real
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import pandas as pd
 
@@ -137,9 +137,8 @@ def text_table(frame: pd.DataFrame) -> pd.DataFrame:
     def text(value) -> str:
         if pd.isna(value):
             return ""
-        if isinstance(value, bool) or not isinstance(value, Real):
-            return str(value)
-        return number(cast("float", value))
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        return number(value) if is_number else str(value)  # pyright: ignore[reportArgumentType]
 
     return frame.map(text)
 

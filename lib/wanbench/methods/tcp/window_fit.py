@@ -341,10 +341,10 @@ def _intervals(
         value = _logarithm(name, fit.level, fit.falling)
         with np.errstate(invalid="ignore"):
             left, alone, resampled = (_logarithm(name, *lines) for lines in (without_place, without_pair, drawn))
-            half = t_quantile(level, max(n_places[name] - 1, 1)) * np.sqrt(dyadic.variance(left, alone))
+            half = float(t_quantile(level, max(n_places[name] - 1, 1)) * np.sqrt(dyadic.variance(left, alone)))
             if name == "window":
                 half = _window_half(fit, places, left, alone, level, half)
-            naive = t_quantile(level, len(first) - 1) * np.sqrt(dyadic.jackknife(alone))
+            naive = float(t_quantile(level, len(first) - 1) * np.sqrt(dyadic.jackknife(alone)))
             smooth = Interval(SCALED if name == "window" else DYADIC, value - half, value + half)
             independent = Interval(NAIVE, value - naive, value + naive)
         by_resamples = Interval(BOOTSTRAP, *_percentiles(resampled, level))

@@ -194,9 +194,8 @@ def fit_scalability(
     p = fit.lack_of_fit()
     notes = _notes(estimates, most, p, left_out, len(frame), producers)
     linear = bool(((alphas == 0) & (betas == 0)).any())
-    curve = fit.curve(alphas, betas, slack)
     names = {"throughput": throughput, "producers": producers, "unit": unit}
-    rows = {"curve": curve, "trials": trials, "left_out": left_out}
+    rows = {"curve": fit.curve(alphas, betas, slack), "trials": trials, "left_out": left_out}
     found = {"is_linear_possible": linear, "lack_of_fit_p": p, "level": level, "notes": notes}
     return Scalability(**estimates, **rows, **names, **found)
 

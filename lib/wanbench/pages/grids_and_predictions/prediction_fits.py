@@ -202,8 +202,7 @@ class Model:
 
     def rows(self, new: NewPairs) -> np.ndarray:
         """Return the design matrix of new pairs."""
-        fixed = _fixed(new.distance_km, self.fit.n_fixed)
-        return design_rows(fixed, new.first, new.second, self.observed.n_regions)
+        return design_rows(_fixed(new.distance_km, self.fit.n_fixed), new.first, new.second, self.observed.n_regions)
 
 
 def window_log_bps(fitted: knee.Knee | None, rtt_ms: np.ndarray) -> np.ndarray:
@@ -319,8 +318,7 @@ def _error(fits: Fits) -> float:
 
 
 def _fit(observed: ObservedPairs, y: np.ndarray, n_fixed: int) -> Effects:
-    fixed = _fixed(observed.distance_km, n_fixed)
-    return fit_effects(fixed, observed.first, observed.second, observed.n_regions, y)
+    return fit_effects(_fixed(observed.distance_km, n_fixed), observed.first, observed.second, observed.n_regions, y)
 
 
 def _fixed(distance_km: np.ndarray, n_fixed: int) -> np.ndarray:

@@ -43,9 +43,8 @@ def fit(
     _, distinct = np.unique(cost, return_index=True)
     starts = np.concatenate([_simpler_starts(model, bounds, simpler or {}), grid[distinct[:STARTS]]])
     starts = starts[np.argsort(np.abs(y - model.curve(starts, paths)).mean(axis=1), kind="stable")]
-    weights = np.ones((len(starts), len(y)))
+    weights, best = np.ones((len(starts), len(y))), starts[0]
     scale = mad_scale(y - model.curve(starts[:1], paths)[0], MIN_SCALE)
-    best = starts[0]
     for _ in range(SCALES):
         starts, cost = refit(model, paths, y, weights, starts, scale)
         best, before = starts[cost.argmin()], scale

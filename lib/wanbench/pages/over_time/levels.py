@@ -197,5 +197,4 @@ def variances(logs: np.ndarray, index: np.ndarray) -> tuple[float, float]:
     covariance = [rest[k:] @ rest[: len(rest) - k] / len(rest) for k in range(SHORTEST + 1)]
     weights = 2 * (1 - np.arange(1, SHORTEST + 1) / (SHORTEST + 1))
     raised = max(1.0, covariance[0] / found[0])
-    whole = max(found[1] * raised, covariance[0] + float(weights @ covariance[1:]))
-    return float(found[0] * raised), float(whole)
+    return float(found[0] * raised), float(max(found[1] * raised, covariance[0] + float(weights @ covariance[1:])))

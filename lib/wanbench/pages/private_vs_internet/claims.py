@@ -105,10 +105,9 @@ def private_vs_internet(
     return audit
 
 
-def _path(audit: Audit, path: str) -> tuple[float, float, float, float]:
+def _path(audit: Audit, path: str) -> tuple[float, ...]:
     """Return the claimed minimum, mean, maximum and deviation of a path's RTTs in ms."""
-    low, mean, high, deviation = (audit.number(f"{path}-{statistic}") for statistic in TABLE_1)
-    return low, mean, high, deviation
+    return tuple(audit.number(f"{path}-{statistic}") for statistic in TABLE_1)
 
 
 def _harmonic(audit: Audit, path: str) -> float:

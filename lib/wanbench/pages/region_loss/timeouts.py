@@ -115,8 +115,7 @@ def implied(
         out_of_sync = max(out_of_sync[0], voted[0]), max(out_of_sync[1], voted[1])
     elected = low + r, high + 3 * r
     agreed = out_of_sync[0] + r, out_of_sync[1] + 3 * r
-    both = min(elected[0], agreed[0]), min(elected[1], agreed[1])
-    writes = both if acks == "all" else (0.0, 2 * r)
+    writes = (min(elected[0], agreed[0]), min(elected[1], agreed[1])) if acks == "all" else (0.0, 2 * r)
     given_up = min(known["socket.timeout.ms"], known["message.timeout.ms"]) + SCAN_S
     again = RETRY_JITTER * known["retry.backoff.max.ms"] + 3 * r
     partition = elected[0], max(elected[1], given_up) + again

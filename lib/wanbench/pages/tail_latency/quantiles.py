@@ -114,15 +114,11 @@ def compare_tails(a: Tail, b: Tail, at: Sequence[float] = QUANTILES, *, level: f
         naive = difference(*((tail.quantile(q), *tail.independent_interval(q, level)) for tail in (a, b)))
         about: dict = {"quantity": f"difference of {order.name(q)}, {b.name} minus {a.name}", "unit": "ms"}
         about |= {"claim": f"{order.name(q)} of latency of {b.name} minus that of {a.name} is {{}}", "n": a.n + b.n}
-        about |= {
-            "basis": f"{_basis(other, b)} against {_basis(one, a)}",
-            "method": METHOD.format(one.method),
-            "level": level,
-        }
+        about |= {"basis": f"{_basis(other, b)} against {_basis(one, a)}", "method": METHOD.format(one.method)}
         about["assumption"] = f"{one.assumption}; both distributions are measured independently of each other"
         about["warnings"] = tuple(dict.fromkeys([*one.warnings, *other.warnings]))
         about["standard_error"] = hypot(one.standard_error, other.standard_error)
-        about |= {"estimate": value, "low": low, "high": high}
+        about |= {"estimate": value, "low": low, "high": high, "level": level}
         differences.append(Estimate(naive=Interval(NAIVE, *naive[1:]), **about))
     return TailComparison(both[0], both[1], tuple(differences))
 

@@ -163,10 +163,9 @@ def _kind(path, stated):
 
 def _region(path, text, cloud, regions):
     given = regions.get(text, text)
-    readings = [(given, cloud.lower() if cloud else None)]
+    readings, why = [(given, cloud.lower() if cloud else None)], ""
     first, mark, code = re.sub("[-_]", ":", given, count=1).partition(":")
     readings += [(code, first.lower())] if mark and not cloud else []
-    why = ""
     for name, its_cloud in readings:
         try:
             return region_from(name, its_cloud)

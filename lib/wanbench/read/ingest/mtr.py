@@ -48,8 +48,7 @@ def _of_json(source) -> list[dict]:
 
 
 def _of_report(path, text) -> list[dict]:
-    rows: list[dict] = []
-    started = columns = host = None
+    rows, started, columns, host = [], None, None, None
     for number, line, *_ in lines_of(path, text):
         if line.startswith("Start: "):
             started = _time(line.removeprefix("Start: ").strip())

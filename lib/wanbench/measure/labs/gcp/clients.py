@@ -107,8 +107,7 @@ class Gcp:
         from google.auth.exceptions import GoogleAuthError
         from requests.exceptions import RequestException
 
-        method = getattr(self._client(service), operation)
-        code, text = "", ""
+        method, code, text = getattr(self._client(service), operation), "", ""
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
                 return ask(method, retry=None, timeout=TIMEOUT_S)

@@ -335,7 +335,8 @@ class LineReader:
             if self._unfinished:
                 self.refuse(*self._unfinished, "a line of ping in English")
             header = self._other if LIKE_A_HEADER.match(self._other[1]) else (line_number, text)
-            foreign = ANOTHER_LANGUAGE.search(text) and not _is_echo(text) and not IN_ENGLISH.search(text)
+            echo = any(line.fullmatch(text) for line in (REPLY_LINE, SILENCE_LINE, REPORT_LINE, WINDOWS_REPLY_LINE))
+            foreign = ANOTHER_LANGUAGE.search(text) and not echo and not IN_ENGLISH.search(text)
             self.refuse(*header, ENGLISH if foreign else HEADER)
         self._other, self._n_other = (line_number, text), self._n_other + 1
         if self._first_other[0] is None:
@@ -458,7 +459,3 @@ def _parsed_s(time: str) -> float | None:
         return pd.Timestamp(time.replace(",", ".").replace("_", " ")).timestamp()
     except (ValueError, OverflowError):
         return None
-
-
-def _is_echo(text):
-    return any(line.fullmatch(text) for line in (REPLY_LINE, SILENCE_LINE, REPORT_LINE, WINDOWS_REPLY_LINE))
