@@ -166,7 +166,8 @@ class LinkSettings:
         burst = self.burst_rate_bps, self.burst_bytes
         served = self.schedule or self.queue_packets or self.codel_target_ms
         if any(burst) and (None in burst or served or (burst[0] or 0) < (self.rate_bps or math.inf)):
-            raise refusal("burst_rate_bps and burst_bytes", burst, "both, at least rate_bps, on a drop-tail queue")
+            allowed = "both, a rate_bps of at most burst_rate_bps, and no schedule, queue_packets or codel_target_ms"
+            raise refusal("burst_rate_bps and burst_bytes", burst, allowed)
         loss = max((self.loss, *_given("loss", self.schedule)))
         if self.mean_loss_burst and loss > self.mean_loss_burst / (self.mean_loss_burst + 1):
             raise ParameterError(
