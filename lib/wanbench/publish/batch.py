@@ -188,7 +188,7 @@ def _make(job: BatchJob, environment: Mapping[str, str]) -> None:
     with suppress(KeyboardInterrupt), _locked(job.path / ".lock"):
         if job.is_done():
             job.put("done", failures=0)
-        elif not job.library == library_hash(strict=False) == library_hash_now(strict=False):
+        elif job.library != library_hash(strict=False) or job.library != library_hash_now(strict=False):
             other = "has another version of wanbench or of its packages than the machine of the command"
             job.fail(f"worker {platform.node()} {other}: install the same on both, and start the worker again.")
         elif job.is_wanted():
