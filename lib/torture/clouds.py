@@ -16,17 +16,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import aws_driver
+from cloud_stub import LOOK_ALIKE
 
 from wanbench.measure.labs.aws import clients
 from wanbench.measure.labs.rented import leases
 
-LOOK_ALIKE = (
-    {"Key": "wanbench:owner", "Value": "eve"},
-    {"Key": "wanbench:expires", "Value": "2020-01-01T00:00:00Z"},
-    {"Key": "wanbench-run", "Value": "1"},
-    {"Key": "Wanbench:Run", "Value": "1"},
-    {"Key": "Name", "Value": "wanbench:run"},
-)
 CALLS = 48  # a driver makes some 50 calls
 
 
@@ -34,10 +28,9 @@ def of_others(aws) -> set[str]:
     """Make a key pair, a security group and a volume with each of the tags; return what the stand-in then has."""
     for code in aws_driver.CODES:
         client = aws.client("ec2", code)
-        for number, tag in enumerate(LOOK_ALIKE):
-            tagged = {
-                kind: [{"ResourceType": kind, "Tags": [tag]}] for kind in ("key-pair", "security-group", "volume")
-            }
+        for number, look_alike in enumerate(LOOK_ALIKE):
+            tags = [{"Key": key, "Value": value} for key, value in look_alike.items()]
+            tagged = {kind: [{"ResourceType": kind, "Tags": tags}] for kind in ("key-pair", "security-group", "volume")}
             name = f"wanbench-{number}"
             client.create_key_pair(KeyName=name, TagSpecifications=tagged["key-pair"])
             client.create_security_group(
