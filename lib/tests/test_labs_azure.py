@@ -22,7 +22,7 @@ from aws_driver import HostHere, OpenedHost
 from azure.core.exceptions import ClientAuthenticationError
 from azure.core.pipeline.policies import SansIOHTTPPolicy
 from azure_stub import SUBSCRIPTION
-from cloud_stub import LOOK_ALIKE, Current, killed_at_call, serve
+from cloud_stub import Current, killed_at_call, serve
 from sshd_in_namespaces import unavailable as no_sshd
 
 from wanbench import cli
@@ -132,11 +132,7 @@ def test_a_lab_is_tagged_closed_to_others_and_gone_afterwards(cloud):
 
 
 def test_a_killed_driver_leaves_nothing_that_sweep_does_not_find_and_nothing_of_others_is_touched(cloud):
-    for number, tags_of_others in enumerate(LOOK_ALIKE):
-        name = f"wanbench-{number:016x}-westeurope"
-        made = {"name": name, "location": "westeurope", "tags": tags_of_others, "properties": {}}
-        cloud.made[f"resourcegroups/{name}"] = made
-    others = dict(cloud.made)
+    others = cloud.with_others()
 
     def drive(killed_at):
         gc.freeze()  # what the parent left to be collected may need threads that a fork does not have

@@ -24,7 +24,7 @@ if not find_spec("google") or not find_spec("google.cloud.compute"):
 
 import gcp_stub
 from aws_driver import HostHere, OpenedHost
-from cloud_stub import LOOK_ALIKE, Current, killed_at_call, serve
+from cloud_stub import Current, killed_at_call, serve
 from gcp_stub import PROJECT
 from google.auth.credentials import AnonymousCredentials
 from sshd_in_namespaces import unavailable as no_sshd
@@ -126,25 +126,8 @@ def test_a_lab_is_tagged_closed_to_others_and_gone_afterwards(cloud):
     assert all("already being used" in reason for reason in cloud.refused)
 
 
-def of_others(cloud):
-    """Make resources of others, whose names and tags resemble those of runs, and return what the stand-in then has."""
-    from google.cloud import compute_v1
-
-    kinds = {"disks": compute_v1.Disk, "firewalls": compute_v1.Firewall, "instances": compute_v1.Instance}
-    kinds |= {"networks": compute_v1.Network, "subnetworks": compute_v1.Subnetwork}
-    descriptions = [*map(json.dumps, LOOK_ALIKE), "", '["wanbench:run"]', '"wanbench:run"', '{"wanbench:run": 5}']
-    for number, described in enumerate(descriptions):
-        for kind, message in kinds.items():
-            place = {"disks": "us-west1-a", "instances": "us-west1-a", "subnetworks": "us-west1"}.get(kind, "global")
-            name = f"wanbench-{number:016x}-hosts"
-            cloud.made[kind, place, name] = made = message(name=name, description=described)
-            if kind == "instances":
-                made.network_interfaces = [compute_v1.NetworkInterface(subnetwork="theirs")]
-    return dict(cloud.made)
-
-
 def test_a_killed_driver_leaves_nothing_that_sweep_does_not_find_and_nothing_of_others_is_touched(cloud):
-    others = of_others(cloud)
+    others = cloud.with_others()
 
     def drive(killed_at):
         gc.freeze()  # what the parent left to be collected may need threads that a fork does not have

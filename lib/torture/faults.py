@@ -282,10 +282,14 @@ def hostile_inventory(study: Study, chance: random.Random):
     study.start([*WANBENCH, "doctor", "--inventory", str(path)])
 
 
-def clouds(study: Study, chance: random.Random):
-    """Kill a driver of rented hosts, and sweep, beside resources of others with similar tags (moto's AWS)."""
-    study.resumes = False
-    study.start([sys.executable, "-m", "torture.clouds", str(chance.randrange(2**32))])
+def rented(cloud: str):
+    """Return a fault that kills a driver of rented hosts, and sweeps, beside resources of others with similar tags."""
+
+    def fault(study: Study, chance: random.Random):
+        study.resumes = False
+        study.start([sys.executable, "-m", "torture.clouds", cloud, str(chance.randrange(2**32))])
+
+    return fault
 
 
 KEPT = r"The measurements are kept; (the next call continues|repeat the command to continue)"
@@ -345,7 +349,12 @@ FAULTS = (
         "clock stepped": Fault(clock_stepped, DONE),
         "hostile raw file": Fault(hostile, KILLED),
         "hostile inventory": Fault(hostile_inventory, {1: r"dublin|oregon", 2: r"hosts\.yml"}),
-        "driver of rented hosts killed": Fault(clouds, {0: r"0 are left, and 0 of \d+ of others are touched"}),
+    }
+    | {
+        f"driver of rented hosts killed ({cloud})": Fault(
+            rented(cloud), {0: r" 0 are left, and 0 of \d+ of others are touched"}
+        )
+        for cloud in ("aws", "gcp", "azure")
     }
     | _signals((INTERRUPT, KILL), "the driver", lambda number: DONE | AFTER[number], SSH)
     | _signals((KILL,), "a tool", lambda number: FAILED | OPEN, SSH)
