@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from wanbench import folders
+from wanbench.measure.labs.ssh.programs import supervisor
 
 from .study import ECHOES, links
 
@@ -60,7 +61,7 @@ PINGED = {"echoes": (ECHOES, ECHOES), "transfers": (1, 1)}
 KINDS = {
     "survey": Kind("survey", 4.0, PINGED),
     "page": Kind("survey", 4.0, PINGED, page=True),
-    "hosts by SSH": Kind("survey", 6.0, PINGED, every=3, opened=is_supervisor),
+    "hosts by SSH": Kind("survey", 4.0, PINGED, every=3, opened=is_supervisor),
     "a broker": Kind("load", 25.0, {"producers": (1, 1)}, every=6),
     "three brokers": Kind("brokers", 45.0, {"faults": (0, 1), "open_loop_loads": (0, 1)}, page=True, every=6),
     "mirrored clusters": Kind("mirror", 60.0, {"faults": (0, 1), "open_loop_loads": (0, 1)}, every=6),
@@ -155,6 +156,9 @@ class Study:
         with sshd_in_namespaces.SshdLab(folder, links(), environment=environment) as self.hosts:
             self.command.append(str(self.hosts.inventory))
             yield
+            # As the next connection does, which removes what a killed supervisor has left on its host.
+            told = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "env": {**os.environ, **environment}}
+            subprocess.run([sys.executable, supervisor.__file__], check=True, **told)
 
     def wait(self, chance: random.Random) -> None:
         """
