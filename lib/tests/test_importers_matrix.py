@@ -1,4 +1,4 @@
-"""Latency matrices in CSV: layouts, cells, what is left out and reported. All numbers are made up."""
+"""Latency matrices in CSV and Markdown: layouts, cells, what is left out and reported. All numbers are made up."""
 
 import gzip
 import lzma
@@ -21,6 +21,16 @@ PLAIN = (
     "eu-west-1,67.3,0.5,201.25\n"
     "ap-northeast-1,146,202,0.4\n"
 )
+
+
+MARKDOWN = """## Round trips {#a}
+
+| Average latency (ms) | us-east-1 | **Ireland** | Tokyo |
+|:--|:-:|--:|---|
+| **us-east-1** | 0.6 | 67.1 | 145 |
+|Ireland|67.3| |201.25|
+  | Tokyo | 146 ms | 202 | - |
+"""
 
 
 TIMES = {
@@ -88,6 +98,12 @@ def test_the_diagonal_is_left_out_and_said(read):
     found = read(PLAIN, statistic="mean")
     assert remarks(found) == ["values from a region to itself: 3, 0.4 to 0.6 ms"]
     assert remarks(read(re.sub(r"\b0\.\d\b", "-", PLAIN), statistic="mean")) == []
+
+
+def test_a_table_in_markdown(read):
+    found = read(MARKDOWN, name="latency.md", cloud="aws")
+    assert times(found) == TIMES and found["pings"].test_id[0] == "latency.md:5:3"
+    assert remarks(found) == ["values from a region to itself: 1, 0.6 to 0.6 ms"]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from .assemble import finished
 from .circuit import read_circuit
 from .intercloud import read_locations, read_survey
 from .mapping import load_mapping, read_table
-from .matrix import read_markdown, read_matrix
+from .matrix import read_matrix
 from .originals import NotFetchedError, available, cite, fetch, original_files
 from .published import read_published
 from .region_names import region_from
@@ -25,7 +25,7 @@ from .tool_output import read_folder
 
 __all__ = [
     "IMPORTERS", "NotFetchedError", "available", "cite", "fetch", "load_mapping", "original_files", "read",
-    "read_circuit", "read_folder", "read_locations", "read_markdown", "read_matrix", "read_published", "read_skyplane",
+    "read_circuit", "read_folder", "read_locations", "read_matrix", "read_published", "read_skyplane",
     "read_survey", "read_table", "region_from",
 ]  # fmt: skip
 
@@ -33,7 +33,7 @@ __all__ = [
 IMPORTERS = extensions(
     "wanbench.importers",
     {
-        "circuit": read_circuit, "folder": read_folder, "markdown": read_markdown, "matrix": read_matrix,
+        "circuit": read_circuit, "folder": read_folder, "matrix": read_matrix,
         "skyplane": read_skyplane, "survey": read_survey, "table": read_table,
     },
 )  # fmt: skip
@@ -48,7 +48,7 @@ def read(importer: str, *arguments, **options) -> dict:
     >>> read("smoke signals", "a.txt")
     Traceback (most recent call last):
         ...
-    wanbench.errors.ParameterError: importer is 'smoke signals'; allowed: 'circuit', 'folder', 'markdown', 'matrix',\
+    wanbench.errors.ParameterError: importer is 'smoke signals'; allowed: 'circuit', 'folder', 'matrix',\
  'skyplane', 'survey', 'table'.
     """
     made = IMPORTERS[check_choice("importer", importer, IMPORTERS)](*arguments, **options)
