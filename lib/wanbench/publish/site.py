@@ -20,7 +20,7 @@ from markupsafe import Markup
 from wanbench import findings
 from wanbench.errors import RawDataError, WanbenchError
 from wanbench.files import replace_file, replaced_folder
-from wanbench.folders import data_folder, downloads_folder, published_folder, root, samples_folder, scratch_folder
+from wanbench.folders import data_folder, published_folder, root, samples_folder, scratch_folder
 from wanbench.methods.claims.ledger import NOT_REPRODUCED
 from wanbench.runs import origin
 
@@ -80,7 +80,7 @@ def _campaign(notebook: Path, given: dict) -> str | None:
 
 def _results(top: Path, page: str, campaign: str | None) -> list[Path]:
     runs = (data_folder(top) / "raw").glob(f"{campaign}*") if campaign else ()
-    return [*sorted(runs), data_folder(top) / "findings" / page, downloads_folder()]
+    return [*sorted(runs), data_folder(top) / "findings" / page]
 
 
 def _data(*results: Path) -> Iterator[str]:
