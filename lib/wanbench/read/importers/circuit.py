@@ -1,6 +1,5 @@
 """Read the utilisation of a circuit over time from exports of its operator's portal."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,8 +11,8 @@ from wanbench.checks import check_choice, check_name, check_number
 from wanbench.errors import ParameterError, RawDataError
 
 from .assemble import finished, table_of
-from .originals import read_bytes, source_of_bytes
-from .sheet import AS_TEXT, Sheet, decoded, formatted, read_csv, read_jsonl
+from .originals import read_bytes
+from .sheet import Sheet, decoded, formatted, read_csv, read_jsonl
 
 RATES = {"bps": 1.0, "kbps": 1e3, "mbps": 1e6, "gbps": 1e9}  # Bits per second of the unit in a column's name.
 PERCENT = "percent"
@@ -100,30 +99,12 @@ def read_circuit(
 def _sheet(path, about) -> tuple[Sheet, bool]:
     data = read_bytes(path)
     text = decoded(path, data).strip()
-    if text[:1] == "[":
-        return _listed(path, data, text, about), False
-    if text[:1] == "{":
+    if text[:1] in ("[", "{"):
         return read_jsonl(path, about=about), False
     header = text.partition("\n")[0]
     if "," in header and ";" in header:
         raise RawDataError(path, 1, formatted(header), "a header with commas or with semicolons, not both")
     return read_csv(path, delimiter=";" if ";" in header else ",", about=about), ";" in header
-
-
-def _listed(path, data, text, about) -> Sheet:
-    """Return the objects of a JSON list as rows; the line number of a row is its position in the list."""
-    expected = "a list of JSON objects of texts and numbers, with no name twice"
-    try:
-        rows = json.loads(text, **AS_TEXT)
-        json.dumps(rows, ensure_ascii=False).encode()  # a lone surrogate is a ValueError, too
-    except (ValueError, RecursionError) as error:
-        raise RawDataError(path, getattr(error, "lineno", None), formatted(error), expected) from None
-    for number, row in enumerate(rows, 1):
-        if not isinstance(row, dict) or any(isinstance(value, dict | list) for value in row.values()):
-            raise RawDataError(path, number, formatted(row)[:100], expected)
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    cells = {name: ["" if row.get(name) is None else str(row[name]) for row in rows] for name in names}
-    return Sheet(path, source_of_bytes(path, data, about), cells, range(1, len(rows) + 1))
 
 
 def _check_columns(sheet, columns, there):

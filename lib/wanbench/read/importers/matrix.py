@@ -45,11 +45,10 @@ def read_matrix(
     Read a latency matrix in CSV, TSV, JSON or Markdown into tables tests, pings, sources, unread and flags.
 
     The first column names the regions that measure, the first line the regions that answer, in any form that
-    `region_from` reads. Names can have two columns or two lines (cloud and code, or name and code). Cells are times,
-    with or without a unit. An empty cell, "-" or "N/A" means that nothing was measured, so a triangular matrix can be
-    read, too. Each cell with a time is a test, even if a pair occurs twice. In JSON, an object (or its member `data`)
-    maps each measuring region to an object that maps answering regions to times. In Markdown, the file must have one
-    table only.
+    `region_from` reads. Cells are times, with or without a unit. An empty cell, "-" or "N/A" means that nothing was
+    measured, so a triangular matrix can be read, too. Each cell with a time is a test, even if a pair occurs twice. In
+    JSON, an object (or its member `data`) maps each measuring region to an object that maps answering regions to times.
+    In Markdown, the file must have one table only.
 
     Table unread lists what was skipped: each cell that is not a time, and each name that is not exactly one region. One
     row counts the values from a region to itself, and one the pairs without a value in either direction.

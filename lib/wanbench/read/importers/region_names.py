@@ -90,16 +90,6 @@ def region_from(text: str, cloud: str | None = None) -> str:
     raise ParameterError(f"region is {_shortened(text)}, which is unknown; {hint}.")
 
 
-def cloud_from(text: str) -> str | None:
-    """
-    Return the cloud that a string names; None if it names none.
-
-    >>> cloud_from("Google Cloud"), cloud_from("AWS"), cloud_from("us-east-1")
-    ('gcp', 'aws', None)
-    """
-    return _CLOUD_NAMES.get(" ".join(text.lower().split())) if isinstance(text, str) else None
-
-
 def check_cloud(cloud: str | None) -> None:
     """Raise ParameterError unless `cloud` is None or one of `regions.CLOUDS`."""
     check_choice("cloud", cloud, CLOUDS, optional=True)
