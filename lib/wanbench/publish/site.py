@@ -11,6 +11,7 @@ from functools import cache
 from importlib.metadata import distributions
 from importlib.resources import files
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TextIO
 
 import pandas as pd
@@ -27,7 +28,7 @@ from wanbench.runs import origin
 from .execute import execute
 from .jobs import Job, declared
 from .notebooks import CHECK, INTRODUCTION, LEDGER, kind, notebook_paths, read_notebook
-from .page import Page, make_page, templates, versions
+from .page import make_page, templates, versions
 from .parameters import check_notebook, file_hashes
 from .pictures import Renderer, browser
 from .search import write_search_index
@@ -160,8 +161,8 @@ class Site:
         """Return the path of a page's executed notebook."""
         return self.build / "notebooks" / f"{name}.ipynb"
 
-    def record_published(self, page: Page, made_from: str = "") -> None:
-        """Record that a page was published; `made_from` is its `sources_hash`."""
+    def record_published(self, page: SimpleNamespace, made_from: str = "") -> None:
+        """Record that a page, as `make_page` returns it, was published; `made_from` is its `sources_hash`."""
         about: dict = {"kind": page.kind, "title": page.title, "lead": str(page.lead), "remark": page.remark or ""}
         thumbnail = f"figures/{page.name}/{page.cover}-800x450.svg" if page.cover else ""
         about |= {"basis": page.basis, "where": page.where, "days": page.days}
