@@ -19,7 +19,7 @@ from wanbench.checks import check_choice
 from wanbench.errors import RawDataError, WanbenchError
 from wanbench.folders import data_folder, published_folder, root
 from wanbench.read.importers import originals, read_skyplane, read_survey
-from wanbench.read.importers.originals import file_sha256
+from wanbench.read.ingest.content import file_sha256
 
 STUDIES = {
     "intercloud-2022-02": (read_survey, ("intercloud-2022-02", "intercloud-locations")),

@@ -51,15 +51,6 @@ def read_bytes(path) -> bytes:
     return data
 
 
-def file_sha256(path) -> str:
-    """Return the SHA-256 of a file of any size; raise RawDataError if it cannot be read."""
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise RawDataError(path, None, error.strerror or error, "a file that can be read") from error
-
-
 def source_of_bytes(path, data: bytes, about: Mapping[str, str] | None = None) -> dict:
     """Return a row of table sources for the bytes that were read from a path; see `source`."""
     return source(path, hashlib.sha256(data).hexdigest(), len(data), about)

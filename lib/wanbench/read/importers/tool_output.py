@@ -12,11 +12,11 @@ from wanbench import tables
 from wanbench.checks import check_choice, refusal
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.read.ingest import read_files
-from wanbench.read.ingest.content import as_utf8, decompressed
+from wanbench.read.ingest.content import as_utf8, decompressed, file_sha256
 from wanbench.read.ingest.iperf3_output import is_text
 
 from .assemble import finished
-from .originals import check_about, file_sha256, source
+from .originals import check_about, source
 from .region_names import REGION, region_from
 from .sheet import formatted
 
