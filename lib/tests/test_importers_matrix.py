@@ -201,10 +201,9 @@ def test_a_row_per_pair_is_for_another_importer(read):
 
 
 @pytest.mark.parametrize("delimiter", ["\t", ";", "|"])
-def test_delimiters_are_found_or_given(read, delimiter):
+def test_delimiters_are_found(read, delimiter):
     text = PLAIN.replace(",", delimiter)
     assert times(read(text, statistic="mean")) == TIMES
-    assert times(read(text, statistic="mean", delimiter=delimiter)) == TIMES
 
 
 @pytest.mark.parametrize(
@@ -355,7 +354,6 @@ def test_files_that_cannot_be_read(tmp_path):
         ({"statistic": "mode"}, "statistic is 'mode'; allowed: 'min'"),
         ({"unit": "min"}, "unit is 'min'; allowed: 'ms'"),
         ({"decimal": ";"}, "decimal is ';'"),
-        ({"delimiter": ", "}, "delimiter is ', '"),
         ({"cloud": "oci"}, "cloud is 'oci'; allowed: 'aws'"),
         ({"about": {"author": "me"}}, "allowed: a mapping of title"),
     ],

@@ -145,8 +145,6 @@ def test_folders_that_cannot_be_read(tmp_path):
         importers.read_folder(tmp_path / "none")
     with pytest.raises(RawDataError, match=r"a name like .* \(no file of 1 can be read\)"):
         importers.read_folder(folder(tmp_path, a=b""))
-    with pytest.raises(ParameterError, match="kind is 'flent'; allowed: 'ping', 'iperf3'"):
-        importers.read_folder(tmp_path, kind="flent")
     with pytest.raises(ParameterError, match="allowed: a mapping of title, address"):
         importers.read_folder(tmp_path, about={"author": "me"})
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from wanbench import tables
-from wanbench.checks import check_choice, check_name, check_number
+from wanbench.checks import check_choice, check_number
 from wanbench.errors import ParameterError, RawDataError
 
 from .assemble import finished, table_of
@@ -30,7 +30,6 @@ def read_circuit(
     path,
     *,
     columns: Mapping[str, str] | None = None,
-    circuit: str | None = None,
     capacity_bps: float | None = None,
     time_zone: str | None = None,
     decimal: str | None = None,
@@ -47,13 +46,12 @@ def read_circuit(
     path : path
         CSV with a header, or JSON: a list of objects, or an object per line. There is one row per time and circuit.
         Columns are `time` (the end of the row's interval, in ISO 8601 or Unix seconds), `in_<unit>` and `out_<unit>`,
-        and optionally `circuit` and `capacity_<unit>`. Units are bps, kbps, mbps and gbps (bits per second with decimal
-        prefixes) or, except for the capacity, percent. Other columns are ignored, but an unknown unit is an error. CSV
-        from European spreadsheets can have semicolons, decimal commas and times such as 31.12.2026 10:05.
+        and optionally `circuit` (by default the file's name) and `capacity_<unit>`. Units are bps, kbps, mbps and gbps
+        (bits per second with decimal prefixes) or, except for the capacity, percent. Other columns are ignored, but an
+        unknown unit is an error. CSV from European spreadsheets can have semicolons, decimal commas and times such as
+        31.12.2026 10:05.
     columns : mapping, optional
         Names of columns in the file that differ from the names above, such as {"in_mbps": "Rx (Mbps)"}.
-    circuit : str, optional
-        The circuit's name, if no column has it. Default: the file's name.
     capacity_bps : float, optional
         The capacity, if no column has it. Without a capacity, percentages are not converted, and must be at most 100.
     time_zone : str, optional
@@ -75,18 +73,16 @@ def read_circuit(
         raise ParameterError(f"columns has {', '.join(unknown)}; allowed: {', '.join(NAMES)}.")
     check_number("capacity_bps", capacity_bps, 0, above=True, optional=True)
     check_choice("decimal", decimal, (".", ","), optional=True)
-    name = Path(path).name.partition(".")[0] if circuit is None else check_name("circuit", circuit)
-    sheet, semicolons = _sheet(path, about)
+    sheet, usual = _sheet(path, about)
     there = {column: columns.get(column, column) for column in NAMES if columns.get(column, column) in sheet.names}
     _check_columns(sheet, columns, there)
-    decimal = decimal or ("," if semicolons else ".")
     at = _times(sheet, there["time"], time_zone)
     names = sheet.text(there.get("circuit"))
-    names = names.where(names != "", name)
-    capacity = _first_of(sheet, there, "capacity", decimal)
+    names = names.where(names != "", Path(path).name.partition(".")[0])
+    capacity = _first_of(sheet, there, "capacity", decimal or usual)
     capacity = pd.Series(capacity_bps, index=at.index, dtype=float) if capacity is None else capacity
     sheet.refuse(capacity <= 0, capacity, "a capacity above 0")
-    values = {way: _way(sheet, there, way, capacity, decimal) for way in WAYS}
+    values = {way: _way(sheet, there, way, capacity, decimal or usual) for way in WAYS}
     interval_s = _intervals(sheet, at, names)
     for way, (value, _) in values.items():
         for line in sheet.lines[value.isna() & sheet.good]:
@@ -96,15 +92,18 @@ def read_circuit(
     return _tables(sheet, at, names, interval_s, {**values, "capacity": (capacity, "bit/s")})
 
 
-def _sheet(path, about) -> tuple[Sheet, bool]:
+def _sheet(path, about) -> tuple[Sheet, str]:
+    """Read the file; return its sheet and its usual decimal mark."""
     data = read_bytes(path)
     text = decoded(path, data).strip()
     if text[:1] in ("[", "{"):
-        return read_jsonl(path, about=about), False
+        return read_jsonl(path, about=about), "."
     header = text.partition("\n")[0]
     if "," in header and ";" in header:
         raise RawDataError(path, 1, formatted(header), "a header with commas or with semicolons, not both")
-    return read_csv(path, delimiter=";" if ";" in header else ",", about=about), ";" in header
+    if ";" in header:
+        return read_csv(path, delimiter=";", about=about), ","
+    return read_csv(path, about=about), "."
 
 
 def _check_columns(sheet, columns, there):

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from html import unescape
 from itertools import groupby
 
+from wanbench.checks import check_choice
 from wanbench.errors import ParameterError
+from wanbench.regions import CLOUDS
 
-from .region_names import candidates, check_cloud, region_from
+from .region_names import candidates, region_from
 from .sheet import formatted
-from .times import STATISTICS, check_settings, milliseconds, other_quantity, stated_statistic, stated_unit
+from .times import STATISTICS, UNITS, milliseconds, other_quantity, stated_statistic, stated_unit
 
 SENDS = (
     "from", "source", "src", "origin", "originator", "sender", "sending", "transmitter", "tx", "initiator", "requester",
@@ -113,8 +115,10 @@ def read_grid(grid: Grid, matrix, *, cloud=None, statistic=None, unit=None, tran
     The other parameters are as for `read_matrix`. Raise NoMatrixError, before any time is added, if the grid is not a
     latency matrix. Raise ParameterError if neither a parameter nor the grid states the statistic, or the direction.
     """
-    check_settings(statistic, unit, decimal)
-    check_cloud(cloud)
+    check_choice("statistic", statistic, STATISTICS, optional=True)
+    check_choice("unit", unit, UNITS, optional=True)
+    check_choice("decimal", decimal, (".", ","), optional=True)
+    check_choice("cloud", cloud, CLOUDS, optional=True)
     tops, sides, corner = _labels(grid, cloud)
     column = STATISTICS[statistic] if statistic else stated_statistic(corner) or stated_statistic(grid.above)
     if column is None:

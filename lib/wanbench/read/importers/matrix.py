@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from wanbench import tables
-from wanbench.checks import refusal
 from wanbench.errors import RawDataError
 from wanbench.read.ingest import content
 from wanbench.read.ingest.other_tools import recognised
@@ -37,7 +36,6 @@ def read_matrix(
     statistic: str | None = None,
     unit: str | None = None,
     transposed: bool | None = None,
-    delimiter: str | None = None,
     decimal: str | None = None,
     about: Mapping[str, str] | None = None,
 ) -> dict:
@@ -48,7 +46,8 @@ def read_matrix(
     `region_from` reads. Cells are times, with or without a unit. An empty cell, "-" or "N/A" means that nothing was
     measured, so a triangular matrix can be read, too. Each cell with a time is a test, even if a pair occurs twice. In
     JSON, an object (or its member `data`) maps each measuring region to an object that maps answering regions to times.
-    In Markdown, the file must have one table only.
+    In Markdown, the file must have one table only. In other text, cells are separated by the first of tab, semicolon,
+    comma and vertical bar that occurs in at least half of the lines.
 
     Table unread lists what was skipped: each cell that is not a time, and each name that is not exactly one region. One
     row counts the values from a region to itself, and one the pairs without a value in either direction.
@@ -65,9 +64,6 @@ def read_matrix(
     transposed : bool, optional
         Whether the first column has the regions that answer, and the first line the regions that measure. Default: what
         the corner says ("To \\ From", "Server / Client"), or else False; an unclear corner is an error.
-    delimiter : optional
-        Default: vertical bar in Markdown, or else the first of tab, semicolon, comma and vertical bar that occurs in at
-        least half of the lines.
     decimal : "." or ",", optional
         Needed if cells have commas, because 1,204 can mean 1.204 or 1204.
     about : mapping, optional
@@ -81,15 +77,13 @@ def read_matrix(
         If the value of a parameter is not allowed, or the statistic or direction is unclear.
     """
     check_about(about)
-    if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n'):
-        raise refusal("delimiter", delimiter, "one character, not a quote or line break")
     text, source = _text(path, about)
     if text.lstrip().startswith("{"):
         grid = _of_json(path, text)
-    elif delimiter is None and any(RULE.fullmatch(line.strip()) for line in text.split("\n")):
+    elif any(RULE.fullmatch(line.strip()) for line in text.split("\n")):
         grid = _grid(path, _without_bars(text), "|")
     else:
-        grid = _grid(path, text, delimiter or _delimiter(text))
+        grid = _grid(path, text, _delimiter(text))
     settings = {"cloud": cloud, "unit": unit, "transposed": transposed, "decimal": decimal}
     matrix = MatrixTimes()
     try:
