@@ -64,7 +64,7 @@ def test_plain_text_of_iperf3_is_told_by_content(tmp_path):
 def test_a_regular_expression(tmp_path):
     top = folder(tmp_path, **{"GCP.us-east4-to-AWS.us-east-1.jsonDOTtxt": IPERF3})
     found = importers.read_folder(
-        top, r"(?P<from_cloud>\w+)[.](?P<from>.+)-to-(?P<to_cloud>\w+)[.](?P<to>.+)[.]json[.]txt", kind="iperf3"
+        top, r"(?P<from_cloud>\w+)[.](?P<from>.+)-to-(?P<to_cloud>\w+)[.](?P<to>.+)[.]json[.]txt"
     )
     assert found["tests"][["from_region", "to_region"]].values.tolist() == [["gcp:us-east4", A]]
 
