@@ -90,7 +90,7 @@ def test_what_passes_is_over_and_what_the_end_interrupts_is_undone(lab, own_clus
     assert '"by": ' in rows.detail.iloc[0] and dict(lab.links) == links
     after = seen(lab, own_cluster)
     assert orders(after) == orders(before) and leaders(after) == leaders(before)
-    listed = Path(lab.host("us").scratch, "processor-groups")
+    listed = Path(lab.host("us").scratch, "control-groups")
     assert not listed.exists() or not any(Path(each).exists() for each in listed.read_text().split())
 
 

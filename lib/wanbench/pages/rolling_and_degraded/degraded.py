@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from math import isfinite, nan
+from math import nan
 
 import numpy as np
 import pandas as pd
@@ -12,11 +12,11 @@ import pandas as pd
 from wanbench.errors import MissingDataError
 from wanbench.formatting import count, number, quantity
 from wanbench.methods.result import Estimate, RowsResult
-from wanbench.methods.result.means import Median, half_width, median_of, ratio_estimate
+from wanbench.methods.result.means import Median, geometric_mean, median_of
 
 from .trials import LEVEL, DisturbedTrial, DisturbedTrials, back_after_s, rows_of
 
-KINDS = ("slow", "link")
+KINDS = ("slow", "disk", "link")
 PHASES = {"early": "first half", "late": "second half", "return": "just after the slowness", "after": "later"}
 PRICE = ("early", "return")
 """The phases in which demotion may increase latency, because it moves leaders."""
@@ -188,7 +188,8 @@ def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections) -> l
 
 def _how(action) -> str:
     how = json.loads(action.detail) if isinstance(action.detail, str) else {}
-    return ", ".join(f"{name} {how[name]}" for name in ("by", "share", "delay_ms", "loss", "rate_bps") if name in how)
+    names = ("by", "share", "disk_bytes_per_s", "delay_ms", "loss", "rate_bps")
+    return ", ".join(f"{name} {how[name]}" for name in names if name in how)
 
 
 def _paired(system: str, rows: pd.DataFrame) -> Estimate:
@@ -196,14 +197,11 @@ def _paired(system: str, rows: pd.DataFrame) -> Estimate:
     sides = rows.astype({"late_ms": float}).groupby(["block", "node_id", "demotes"]).late_ms.first()
     both = sides.unstack().reindex(columns=[False, True])
     both = both[np.isfinite(both).all(axis=1) & (both > 0).all(axis=1)]
-    logs = np.log(both[True] / both[False]).to_numpy(dtype=float)
-    half = float(half_width(logs, LEVEL))
     late = f"p99 in the second half of “{system}”"
     about: dict = {
         "quantity": f"{late}, with demotion over without",
         "claim": f"With demotion, {late} is {{}} the p99 without it",
+        "method": METHOD,
+        "assumption": "Pairs of episodes are independent; the logarithms of their ratios scatter symmetrically",
     }
-    about |= {"basis": count(len(logs), "pair of episodes", "pairs of episodes"), "method": METHOD, "level": LEVEL}
-    about["assumption"] = "Pairs of episodes are independent; the logarithms of their ratios scatter symmetrically"
-    about["warnings"] = () if isfinite(half) else ("no interval, because there are fewer than two pairs of episodes",)
-    return ratio_estimate(float(logs.mean()) if len(logs) else nan, half, n=len(logs), **about)
+    return geometric_mean(both[True] / both[False], LEVEL, unit_name="pair", **about)
