@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from wanbench.errors import CommandError, LabError, ParameterError
+from wanbench.errors import CommandError, LabError
 from wanbench.measure.kafka import leadership
 from wanbench.measure.kafka.cluster import Cluster
 from wanbench.measure.kafka.placement import BrokerSize, sizes_by_broker
@@ -273,17 +273,11 @@ def apply_sizes(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...])
     Limit the brokers to these sizes (processors and network rate) while the `with` block runs.
 
     A broker that died meanwhile is restarted, so that the next trial finds a complete cluster. If the lab is killed,
-    its supervisor deletes the control groups. Raise ExperimentError if the cluster, the links or the kernel cannot
-    apply a size.
+    its supervisor deletes the control groups. Raise ExperimentError if the links or the kernel cannot apply a size.
     """
     cluster = cluster_of(source)
-    if not hasattr(cluster, "pid_file"):
-        raise ExperimentError(f"{cluster!r} runs outside the lab: the size of its brokers cannot be set")
-    try:
-        wanted = zip(cluster.brokers, sizes_by_broker(sizes, len(cluster.brokers)), strict=True)
-    except ParameterError as error:
-        raise ExperimentError(str(error)) from error
-    wanted = [(broker, size) for broker, size in wanted if size is not None]
+    of_all = zip(cluster.brokers, sizes_by_broker(sizes, len(cluster.brokers)), strict=True)
+    wanted = [(broker, size) for broker, size in of_all if size is not None]
     with ExitStack() as undoing:
         undoing.callback(_restart_dead, cluster)  # undone last, because a broker starts slowly under a quota
         for broker, size in wanted:

@@ -40,7 +40,6 @@ class Degraded(RowsResult):
 
     - detected_s, demoted_s: time since begin_s; NaN if the broker was not detected or not demoted.
     - late_demoted: share of the second half in which the broker was demoted.
-    - misnamed: whether the detector named another broker.
     - before_ms, early_ms, late_ms, return_ms, after_ms: p99 of the undisturbed seconds; of both halves of the slowness;
         while the broker recovers; and later.
     - late_back, after_back: whether late_ms, after_ms are within the undisturbed limit.
@@ -86,11 +85,7 @@ class Degraded(RowsResult):
 
     @property
     def sentence(self) -> str:
-        effects = [self._effect(name, demotes) for name, demotes in self.arms]
-        if wrong := int(self.rows.misnamed.sum()):
-            named = f"In {wrong} of {count(len(self.rows), 'episode')}"
-            effects.append(f"{named} the detector named a broker that was not slow.")
-        return " ".join(effects)
+        return " ".join(self._effect(name, demotes) for name, demotes in self.arms)
 
     def _effect(self, name: str, demotes: bool) -> str:
         own, not_tested = self.arm(name, demotes), f"Demotion was not tested under “{name}”"
@@ -170,15 +165,15 @@ def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections) -> l
         p99 = {f"{name}_ms": nan if tail is None else tail.quantile(0.99) for name, tail in tails.items()}
         p99 = {"before_ms": trial.undisturbed_ms(0.99)} | p99
         back_s, censored = back_after_s(trial.by_second(begin_s, end_s), begin_s, measured.limit_ms)
-        own, named = alarms[alarms.node_id == action.node_id], alarms[alarms.at_s.between(begin_s, end_s)]
-        alarm, demoted = named[named.node_id == action.node_id], own[own.demoted_at_s.between(begin_s, end_s)]
+        own = alarms[alarms.node_id == action.node_id]
+        alarm, demoted = own[own.at_s.between(begin_s, end_s)], own[own.demoted_at_s.between(begin_s, end_s)]
         late_demoted = end_s - demoted.demoted_at_s.clip(lower=middle_s).min() if len(demoted) else 0.0
         row = {name: trial.about[name] for name in ("run_id", "test_id", "attempt", "setting", "block", "system")}
         row |= {"demotes": trial.demotes, "node_id": int(action.node_id), "how": _how(action)}
         row |= {"begin_s": begin_s - trial.start_s, "end_s": end_s - trial.start_s}
         row["detected_s"] = float(alarm.at_s.min()) - begin_s if len(alarm) else nan
         row["demoted_s"] = float(demoted.demoted_at_s.min()) - begin_s if len(demoted) else nan
-        row |= {"late_demoted": late_demoted / (end_s - middle_s), "misnamed": len(named) > len(alarm)} | p99
+        row |= {"late_demoted": late_demoted / (end_s - middle_s)} | p99
         row |= {f"{phase}_back": p99[f"{phase}_ms"] <= measured.limit_ms for phase in ("late", "after")}
         row |= {"back_s": back_s, "back_censored": censored}
         at_s = {"before": begin_s, "late": end_s, "after": next_s - 1}

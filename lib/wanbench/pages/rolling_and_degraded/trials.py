@@ -82,11 +82,6 @@ class DisturbedTrial:
         return float(self.start_s + self.about.duration_s)
 
     @property
-    def clients(self) -> str:
-        """The region of the clients."""
-        return self.about.from_region
-
-    @property
     def quiet_s(self) -> float:
         """When the first action began, or the load ended if there was none, in Unix seconds."""
         return float(np.nanmin([self.end_s, *self.actions.began_at_s.astype(float)]))
