@@ -241,6 +241,9 @@ def test_the_claims_get_what_was_measured(made, measured):
     assert evidence["roll_spikes"].estimate == 1
     for claim in ("roll-every", "roll-seconds", "rediscover", "no-leadership", "restores"):
         assert rows.rerun[claim] == "not tested" and "Re-run, without a verdict:" in rows.working[claim]
+    of_disks = study.degraded(measured, made)
+    of_disks = replace(of_disks, rows=of_disks.rows.assign(kind="disk"))
+    assert study.evidence(slowed=of_disks, kind="slow")["degraded_disk"].estimate == evidence["degraded"].estimate
     plain = study.restarts(measured)
     slower = plain.rows[plain.rows.setting == "restart"].assign(setting="new", p99_ms=lambda rows: 2 * rows.p99_ms)
     both = replace(plain, rows=pd.concat([plain.rows, slower], ignore_index=True))

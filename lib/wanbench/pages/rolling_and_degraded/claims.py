@@ -32,6 +32,7 @@ RULES = (
     Rule("link_disturbed", "disturbances", over(1)),  # p99 with jitter or loss over that without
     Rule("roll", "disruptive", over(AS_BEFORE)),  # p99 while brokers are restarted in sequence over that before
     Rule("roll_clients", "roll-clients", DIFFERS),  # p99 of a roll with one kind of clients over that with another
+    Rule("degraded_disk", "spike", over(AS_BEFORE)),  # p99 while a disk is slowed over that before
     Rule("degraded_fenced", "leader-based", under(1 - RARE)),  # share of degradations in which Kafka acted itself
 )
 SHOWN = {
@@ -76,7 +77,7 @@ def evidence(
     if slowed is not None:
         made |= _of_slowness(slowed.rows[slowed.rows.system == kind])
         made["demotion"] = slowed.demotions.get(str(kind))
-        far = slowed.rows[~slowed.rows.demotes & slowed.rows.how.str.contains("delay_ms|loss")]
+        far = slowed.rows[~slowed.rows.demotes & (slowed.rows.kind == "link")]
         made["link_disturbed"] = _of_trials(far, "early_ms", "before_ms", "p99 on disturbed links")
     if detected is not None:
         made["degraded_found"] = detected.share
@@ -131,11 +132,13 @@ def _of_slowness(rows: pd.DataFrame) -> dict[str, Estimate | None]:
     without, demoted = rows[~rows.demotes], rows[rows.demotes & rows.demoted_s.notna()]
     early = demoted[demoted.late_demoted >= MIN_DEMOTED]
     arm = rows[rows.demotes & (rows.late_demoted[rows.demotes].mean() >= MIN_DEMOTED)]
-    moved, slowed = without.led_late < without.led_before, "p99 while a processor, a disk or links are slowed"
+    moved, disks = without.led_late < without.led_before, (rows.kind == "disk").all()
+    name = "degraded_disk" if disks else "degraded"
+    slowed = f"p99 while {'a disk is' if disks else 'a processor or links are'} slowed"
     until = "rom the start of a slowness until p99 was within the undisturbed limit again"
     about: dict = {"unit": "min", "quantity": f"f{until}", "claim": f"F{until}, with demotion, it took {{}}"}
     return {
-        "degraded": _of_trials(without, "early_ms", "before_ms", slowed),
+        name: _of_trials(without, "early_ms", "before_ms", slowed),
         "degraded_fenced": _share(moved, "episodes of slowness in which Kafka itself moved the broker's leaders"),
         "demotion_rest": _of_trials(early, "late_ms", "before_ms", "p99 after demotion"),
         "demotion_led": _share(demoted.led_late > 0, "demotions in which the broker still led a partition"),

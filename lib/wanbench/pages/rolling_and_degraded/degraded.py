@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from math import nan
 
@@ -24,7 +23,6 @@ SETTLE_S = 1.0
 """Seconds that the phase "return" lasts after a broker has recovered and, if it was demoted, leads again."""
 MIN_DEMOTED = 0.5
 """A comparison tests demotion only if brokers were demoted for at least this share of the time compared."""
-METHOD = "Student's t on the logarithms of the ratios of paired episodes"
 
 
 @dataclass(frozen=True, repr=False)
@@ -169,7 +167,7 @@ def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections) -> l
         alarm, demoted = own[own.at_s.between(begin_s, end_s)], own[own.demoted_at_s.between(begin_s, end_s)]
         late_demoted = end_s - demoted.demoted_at_s.clip(lower=middle_s).min() if len(demoted) else 0.0
         row = {name: trial.about[name] for name in ("run_id", "test_id", "attempt", "setting", "block", "system")}
-        row |= {"demotes": trial.demotes, "node_id": int(action.node_id), "how": _how(action)}
+        row |= {"demotes": trial.demotes, "node_id": int(action.node_id), "kind": action.kind}
         row |= {"begin_s": begin_s - trial.start_s, "end_s": end_s - trial.start_s}
         row["detected_s"] = float(alarm.at_s.min()) - begin_s if len(alarm) else nan
         row["demoted_s"] = float(demoted.demoted_at_s.min()) - begin_s if len(demoted) else nan
@@ -181,12 +179,6 @@ def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections) -> l
     return rows
 
 
-def _how(action) -> str:
-    how = json.loads(action.detail) if isinstance(action.detail, str) else {}
-    names = ("by", "share", "disk_bytes_per_s", "delay_ms", "loss", "rate_bps")
-    return ", ".join(f"{name} {how[name]}" for name in names if name in how)
-
-
 def _paired(system: str, rows: pd.DataFrame) -> Estimate:
     """Estimate the ratio of p99 with demotion to p99 without it, in the second half of paired episodes."""
     sides = rows.astype({"late_ms": float}).groupby(["block", "node_id", "demotes"]).late_ms.first()
@@ -196,7 +188,7 @@ def _paired(system: str, rows: pd.DataFrame) -> Estimate:
     about: dict = {
         "quantity": f"{late}, with demotion over without",
         "claim": f"With demotion, {late} is {{}} the p99 without it",
-        "method": METHOD,
+        "method": "Student's t on the logarithms of the ratios of paired episodes",
         "assumption": "Pairs of episodes are independent; the logarithms of their ratios scatter symmetrically",
     }
     return geometric_mean(both[True] / both[False], LEVEL, unit_name="pair", **about)
