@@ -92,12 +92,11 @@ def test_what_passes_is_over_and_what_the_end_interrupts_is_undone(lab, own_clus
     limits_disks = rows.error.isna().iloc[1] or "the kernel does not allow it" not in rows.error.iloc[1]
     if limits_disks:
         assert disk["by"] in ("cgroup v1", "cgroup v2") and disk["disk_bytes_per_s"] == 1e4
-        # a record takes a page of 4 KiB or more of the disk on each broker, so most of 4 s wait for longer than the rest
+        # each record takes a page of 4 KiB or more of the disk
         received = kafka_open_loop.read(tmp_path / "kafka_open_loop/t.load.json")["open_loop_histograms"]
         assert of_open_loop(received).quantile(0.8) > 500
-    assert (
-        rows.began_at_s.notna().tolist() == rows.done_at_s.notna().tolist() == [True, limits_disks, True, True, False]
-    )
+    assert rows.began_at_s.notna().tolist() == [True, True, True, True, False]
+    assert rows.done_at_s.notna().tolist() == [True, limits_disks, True, True, False]
     assert rows.detail.str.contains("cut_short").tolist() == [False, False, True, False, False]
     assert "by" in slow and dict(lab.links) == links
     after = seen(lab, own_cluster)
