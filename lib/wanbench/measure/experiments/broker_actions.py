@@ -54,11 +54,11 @@ class BrokerAction:
         begins.
     delay_ms, jitter_ms, loss, rate_bps : float or None
         New settings of the links, one way. None leaves a setting unchanged.
-    disk_bytes_per_s : float
-        With "disk", the rate in bytes/s.
     throttle_bytes_per_s : float or None
         With "reassign", the rate at which a broker sends and receives moved data at most. A throttle below the rate at
         which records arrive for the moved replicas never ends.
+    disk_bytes_per_s : float or None
+        With "disk", how much the broker may write.
 
     Examples
     --------
@@ -71,12 +71,12 @@ class BrokerAction:
     at_s: float = bounded(0.0, 0, 86_400)
     for_s: float = bounded(10.0, 0.1, 86_400)
     share: float = bounded(0.2, 0.01, 0.99)
-    disk_bytes_per_s: float = bounded(1e6, 1e4, 1e12)  # slower, a killed broker would not end soon
     delay_ms: float | None = bounded(None, 0, 60_000)
     jitter_ms: float | None = bounded(None, 0, 60_000)
     loss: float | None = bounded(None, 0, 1)
     rate_bps: float | None = bounded(None, 1000, 1e12)
     throttle_bytes_per_s: float | None = bounded(None, 1, 1e12)
+    disk_bytes_per_s: float | None = bounded(None, 1e4, 1e12)  # slower, a killed broker would not end soon
 
     def __post_init__(self):
         check_number("BrokerAction node_id", self.node_id, 1, 1_000_000, whole=True, optional=True)
@@ -88,6 +88,8 @@ class BrokerAction:
             raise ParameterError(f"BrokerAction 'link' changes nothing; allowed: at least one of {', '.join(_LINK)}.")
         if self.throttle_bytes_per_s is not None and self.kind != "reassign":
             raise refusal("BrokerAction throttle_bytes_per_s", self.throttle_bytes_per_s, "with 'reassign' only")
+        if (self.disk_bytes_per_s is None) == (self.kind == "disk"):
+            raise refusal("BrokerAction disk_bytes_per_s", self.disk_bytes_per_s, "a rate with 'disk', None without")
         if self.kind == "rebalance" and self.node_id is not None:
             raise refusal("BrokerAction node_id", self.node_id, "None with the kind 'rebalance'")
 
@@ -99,7 +101,7 @@ class BrokerAction:
     def __str__(self) -> str:
         whom = "" if self.node_id is None else f" broker {self.node_id}"
         how = f" to {self.share:g} processors" if self.kind == "slow" else ""
-        how += f" to {self.disk_bytes_per_s:g} bytes/s" if self.kind == "disk" else ""
+        how += f" to {self.disk_bytes_per_s:g} bytes/s" if self.disk_bytes_per_s else ""
         how += "".join(f" {name} {value:g}" for name, value in self.link_changes.items())
         how += f" at {self.throttle_bytes_per_s:g} bytes/s" if self.throttle_bytes_per_s else ""
         lasts = f" for {self.for_s:g} s" if self.kind in LASTING else ""
