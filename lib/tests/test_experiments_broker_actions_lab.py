@@ -120,7 +120,7 @@ def test_the_broker_that_is_cut_back_is_named_and_demoted(lab, own_cluster, tmp_
     trial.run(lab.host("us"), lab.host("eu"), tmp_path, "t")
     found = detection.read(tmp_path / "detection/t.detection.json")
     [run] = found["detection_runs"].to_dict("records")
-    assert run["brokers"] == "1,2,3" and run["n_due"] > 400 and not isinstance(run["error"], str)
+    assert run["brokers"] == "1,2,3" and len(found["detection_latencies"]) > 400 and not isinstance(run["error"], str)
     alarms = found["detections"]
     _, action = broker_actions.read(tmp_path / "broker_actions/t.actions.json")["broker_actions"].to_dict("records")
     named = alarms[(alarms.node_id == 3) & (alarms.at_s > action["in_force_at_s"])]
