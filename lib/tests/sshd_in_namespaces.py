@@ -80,15 +80,18 @@ class SshdLab:
         For keys, settings and the inventory.
     links : mapping
         Those of the regions; the operator's are added, and their delay is `control_delay_ms`.
+    hosts_per_region : int
+        How many hosts of each region the inventory lists. All hosts of a region share its sshd.
     """
 
-    def __init__(self, folder, links, control_delay_ms=1.0):
+    def __init__(self, folder, links, control_delay_ms=1.0, hosts_per_region=1):
         self.folder = folder
         self.regions = list(dict.fromkeys(region for pair in links for region in pair))
         control = {
             pair: LinkSettings(control_delay_ms) for region in self.regions for pair in permutations((OPERATOR, region))
         }
-        self.lab = LocalLab([*self.regions, OPERATOR], {**links, **control}, seed=1)
+        given = {"hosts_per_region": hosts_per_region, "seed": 1}
+        self.lab = LocalLab([*self.regions, OPERATOR], {**links, **control}, **given)
         self._daemons = {}
 
     def __enter__(self):
@@ -162,12 +165,14 @@ class SshdLab:
         proxy = [*self.lab.entering(OPERATOR), sys.executable, str(forward), "%h", "%p"]
         hosts = [
             {
-                "name": f"host-{number}",
+                "name": f"host-{number}"
+                + (f"-{host.name.rpartition('/')[2]}" if self.lab.hosts_per_region > 1 else ""),
                 "region": region,
                 "control_address": self.address(region),
-                "address": self.address(region),
+                "address": host.address,
             }
             for number, region in enumerate(self.regions)
+            for host in self.lab.hosts[region]
         ]
         path = self.folder / "inventory.yml"
         shared = {
