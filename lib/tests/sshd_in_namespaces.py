@@ -165,14 +165,13 @@ class SshdLab:
         proxy = [*self.lab.entering(OPERATOR), sys.executable, str(forward), "%h", "%p"]
         hosts = [
             {
-                "name": f"host-{number}"
-                + (f"-{host.name.rpartition('/')[2]}" if self.lab.hosts_per_region > 1 else ""),
+                "name": f"host-{number}" + f"-{place}" * (self.lab.hosts_per_region > 1),
                 "region": region,
                 "control_address": self.address(region),
                 "address": host.address,
             }
             for number, region in enumerate(self.regions)
-            for host in self.lab.hosts[region]
+            for place, host in enumerate(self.lab.hosts[region])
         ]
         path = self.folder / "inventory.yml"
         shared = {

@@ -94,20 +94,12 @@ def test_a_dry_run_shows_plan_and_cost_and_measures_nothing(dry_run, tmp_path, m
     monkeypatch.setenv(start.AGAIN_VARIABLE, "")
     monkeypatch.setenv("WANBENCH_DATA", str(tmp_path / "data"))
     monkeypatch.chdir(ROOT)
+    preset = "papermill-params/02-intercloud-throughput/aws-gcp.yml"
     with pytest.raises(SystemExit) as ended:
-        main(
-            [
-                "run",
-                "02",
-                "--dry",
-                "-f",
-                "papermill-params/02-intercloud-throughput/aws-gcp.yml",
-                "-p",
-                "distance_km=[0, 5000]",
-            ]
-        )
+        main(["run", "02", "--dry", "-f", preset, "-p", "distance_km=[0, 5000]"])
     shown = capsys.readouterr().out
-    assert not ended.value.code and "Plan" in shown and "USD" in shown and not (tmp_path / "data").exists()
+    assert not ended.value.code and not (tmp_path / "data").exists()
+    assert "6 ordered pairs" in shown and "USD" in shown
 
 
 @pytest.mark.parametrize("preset", ["instance-types", "instance-types-2"])
