@@ -86,7 +86,7 @@ def test_nine_brokers_and_six_hosts_for_clients(dry_run):
         for name in ("partitions", "replication", "batch_bytes", "compression", "producers", "linger_ms", "acks")
     )
     assert dict(tuned.producer_settings)["send.buffer.bytes"] == "245000000", "3.5 GB/s x 70 ms"
-    assert len(plan.tests) == 2 * 12 and expected.hosts == 15
+    assert len(plan.tests) == 2 * 13 and expected.hosts == 15
     assert expected.unknown == [] and 1 < expected.high_usd < lab.lab.budget_usd
 
 
@@ -99,7 +99,7 @@ def test_a_dry_run_shows_plan_and_cost_and_measures_nothing(dry_run, tmp_path, m
         main(["run", "02", "--dry", "-f", preset, "-p", "distance_km=[0, 5000]"])
     shown = capsys.readouterr().out
     assert not ended.value.code and not (tmp_path / "data").exists()
-    assert "6 ordered pairs" in shown and "USD" in shown
+    assert "12 ordered pairs of 8 regions" in shown and "USD" in shown
 
 
 @pytest.mark.parametrize("preset", ["instance-types", "instance-types-2"])

@@ -135,9 +135,9 @@ class _Reader:
         if paths and "address" in given:
             raise ParameterError(f"{place} has both address and paths; allowed: one of them.")
         address = next(iter(paths.values()), given.get("address", login.address))
-        for name, one in {"address": address, **paths}.items():
+        for path, one in {"address": address, **paths}.items():
             if not _IPV4.fullmatch(str(one)):
-                raise refusal(f"{place}: {name}", one, "an IPv4 address of the host itself")
+                raise refusal(f"{place}: {path}", one, "an IPv4 address of the host itself")
         address_ipv6 = given.get("address_ipv6")
         if address_ipv6 is not None and not _is_ipv6(address_ipv6):
             raise refusal(f"{place}: address_ipv6", address_ipv6, "an IPv6 address of the host itself")
