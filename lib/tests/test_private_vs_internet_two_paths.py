@@ -85,7 +85,7 @@ def test_a_cluster_that_runs_already_is_compared_over_two_paths(sshd, tmp_path, 
             "scales": [[1, 1]],
             "brokers": 1,
             "producers": 1,
-            "duration_s": 2,
+            "duration_s": 4,
             "warmup_s": 1,
             "replicates": 0,
         }
