@@ -1,11 +1,13 @@
 """What a trial does around its load."""
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from threading import Event
 from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
+from patience import PATIENCE_S
 from scripted_lab import Reply, ScriptedLab, well
 
 from wanbench.errors import LabError, ParameterError
@@ -123,6 +125,41 @@ def test_a_trial_that_fails_keeps_what_was_printed(hosts, tmp_path):
         "ping",
         "processor_use",
     ]
+
+
+class MadeTrickle(MadeLoad):
+    def session(self, cluster, producers, consumers, folder, stem, when_sending):
+        over = Event()
+
+        def run():
+            if not self.fails_early:
+                when_sending()
+                assert over.wait(PATIENCE_S)
+            self.log.append("trickle")
+            about = {"started_at_utc": now_utc(), "ended_at_utc": now_utc()}
+            files = [write_raw(folder, "trickle", f"{stem}.txt", b"z", **about)]
+            if self.fails_early:
+                raise ExperimentError("no client was ready", files)
+            return files
+
+        return SimpleNamespace(run=run, over=over)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_trickle_sends_before_the_load_and_ends_with_it(hosts, tmp_path, fails):
+    hosts[0].cluster, log = MadeCluster(hosts[0].lab), []
+    trial = KafkaTrial(MadeLoad(log, fails=fails), trickle=MadeTrickle(log))
+    with pytest.raises(ExperimentError, match="the producer died") if fails else nullcontext() as caught:
+        files = trial.run(*hosts, tmp_path, "t")
+    kept = {file.experiment for file in (caught.value.files if fails else files)}
+    assert log == ["load", "trickle"] and kept == {"processor_use", "trickle", "kafka_load"}
+
+
+def test_a_trickle_that_cannot_start_fails_the_trial(hosts, tmp_path):
+    hosts[0].cluster, log = MadeCluster(hosts[0].lab), []
+    with pytest.raises(ExperimentError, match="no client was ready") as caught:
+        KafkaTrial(MadeLoad(log), trickle=MadeTrickle(log, fails_early=True)).run(*hosts, tmp_path, "t")
+    assert log == ["trickle"] and "trickle" in {file.experiment for file in caught.value.files}
 
 
 def test_nothing_goes_with_a_load_that_never_sends(hosts, tmp_path):
