@@ -21,6 +21,7 @@ from wanbench.runs import RawFile
 from .base import ExperimentError, Load, bounded, check_declared, cluster_of, links_of, one_of, reaching
 from .broker_control import apply_sizes
 from .iperf3 import Iperf3
+from .kafka_open_loop import KafkaOpenLoop
 from .load_settings import setting_pairs
 from .ping import Ping
 from .sampling import ProcessorUse
@@ -51,9 +52,9 @@ class KafkaTrial:
         Traffic from source to target, started when all producers send.
     ping : Ping, optional
         Pings in the same direction, started at the same time.
-    trickle : Load, optional
-        A light load for the same clients, such as a `KafkaOpenLoop` of 100 records/s, which measures latencies that
-        `load` does not. It sends before `load` starts, and ends with it.
+    trickle : KafkaOpenLoop, optional
+        A light load for the same clients, such as 100 records/s, which measures latencies that `load` does not. It
+        sends before `load` starts, and ends with it.
     alongside : tuple of ConcurrentExperiment
         Further concurrent experiments. The times of `BrokerActions` count from when the load sends.
     client_regions : tuple of str, optional
@@ -80,7 +81,7 @@ class KafkaTrial:
     link: LinkSettings | None = None
     background: Iperf3 | None = None
     ping: Ping | None = None
-    trickle: Any = None  # a ClientLoad whose session can be told that it is `over`
+    trickle: KafkaOpenLoop | None = None
     alongside: tuple = ()
     client_regions: tuple[str, ...] | None = None
     broker_settings: Mapping[str, object] | None = None
@@ -97,6 +98,8 @@ class KafkaTrial:
     def __post_init__(self):
         if not isinstance(self.load, Load):
             raise refusal("KafkaTrial load", self.load, "an experiment that loads a cluster, such as a KafkaLoad")
+        if not isinstance(self.trickle, KafkaOpenLoop | None):
+            raise refusal("KafkaTrial trickle", self.trickle, "a KafkaOpenLoop, or None")
         for experiment in self.alongside:
             if not hasattr(experiment, "concurrently"):
                 message = f"KafkaTrial alongside has {experiment}; allowed: experiments with a method `concurrently`."
