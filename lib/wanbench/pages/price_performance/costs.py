@@ -256,8 +256,10 @@ def frontier(costs: SizeCosts, latency: str = "p99_ms") -> Frontier:
     """
     Compare settings by cost per billion messages and by a latency, a column of LATENCIES.
 
-    Raises ParameterError: fewer than two settings have this latency. (A tool that is killed prints none.)
+    Raises MissingDataError: fewer than two settings have this latency. (A tool that is killed prints none.)
     """
+    if costs.trials[costs.trials[latency].notna()].setting.nunique() < 2:
+        raise MissingDataError(f"fewer than two sizes have a {LATENCIES[latency]}: this run did not measure it.")
     latencies = compare_all(costs.trials, latency, "ms", claim=f"With {{name}} the {LATENCIES[latency]} is {{{{}}}}")
     both, rows = [name for name in costs.costs.settings if name in latencies.means], []
     for name in both:

@@ -48,6 +48,8 @@ class Credits(RowsResult):
     @property
     def sentence(self) -> str:
         credits, parts = iter(self.estimates), []
+        if self.rows.burst_s.isna().all():
+            return f"In none of {count(len(self.rows), 'trial')} did a rate fall as when burst credit is used up."
         for name, rows in self.rows.groupby("setting", sort=False):
             parts.append(f"“{name}” in {rows.burst_s.count()} of {count(len(rows), 'trial')}")
             if rows.burst_s.any():
