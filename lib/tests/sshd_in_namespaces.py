@@ -14,6 +14,7 @@ import sys
 import tempfile
 from itertools import permutations
 from pathlib import Path
+from types import MappingProxyType
 from uuid import uuid4
 
 import yaml
@@ -80,10 +81,14 @@ class SshdLab:
         For keys, settings and the inventory.
     links : mapping
         Those of the regions; the operator's are added, and their delay is `control_delay_ms`.
+    environment : mapping
+        Variables that every login has.
     """
 
-    def __init__(self, folder, links, control_delay_ms=1.0):
+    def __init__(self, folder, links, control_delay_ms=1.0, environment=MappingProxyType({})):
         self.folder = folder
+        variables = " ".join(f"{name}={value}" for name, value in environment.items())
+        self.config = CONFIG + (f"SetEnv {variables}\n" if variables else "")
         self.regions = list(dict.fromkeys(region for pair in links for region in pair))
         control = {
             pair: LinkSettings(control_delay_ms) for region in self.regions for pair in permutations((OPERATOR, region))
@@ -116,7 +121,9 @@ class SshdLab:
         """Start the region's sshd; with a boot id of its own, as if the host had been rebooted."""
         number = self.regions.index(region)
         config = self.folder / f"{number}.conf"
-        config.write_text(CONFIG.format(port=PORT, address=self.address(region), folder=self.folder, number=number))
+        config.write_text(
+            self.config.format(port=PORT, address=self.address(region), folder=self.folder, number=number)
+        )
         words = [shutil.which("sshd", path=search_path()), "-D", "-e", "-f", str(config)]
         if boot_id is not None:
             (self.folder / f"{number}.boot_id").write_text(f"{boot_id}\n")

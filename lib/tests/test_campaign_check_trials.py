@@ -115,6 +115,14 @@ def test_actions_need_their_broker_and_links_that_can_be_changed():
         check_trials(plan_of(replace(TRIAL, alongside=(nobody,))), Small(REGIONS, LINKS), REGIONS, {})
 
 
+def test_a_disk_is_limited_only_where_brokers_wait_for_it():
+    worn = replace(TRIAL, alongside=(BrokerActions((BrokerAction("disk", 1, disk_bytes_per_s=1e6),)),))
+    with pytest.raises(ParameterError, match="slows only writes that brokers wait for; set log"):
+        check_trials(plan_of(worn), Small(REGIONS, LINKS), REGIONS, {})
+    flushed = {"settings": {"log.flush.interval.messages": 1}}
+    check_trials(plan_of(worn), Small(REGIONS, LINKS), REGIONS, flushed)
+
+
 FAR = replace(TRIAL, cluster="far", load=KafkaLoad(replication=5))
 
 

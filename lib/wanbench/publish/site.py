@@ -11,6 +11,7 @@ from functools import cache
 from importlib.metadata import distributions
 from importlib.resources import files
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TextIO
 
 import pandas as pd
@@ -20,14 +21,14 @@ from markupsafe import Markup
 from wanbench import findings
 from wanbench.errors import RawDataError, WanbenchError
 from wanbench.files import replace_file, replaced_folder
-from wanbench.folders import data_folder, downloads_folder, published_folder, root, samples_folder, scratch_folder
+from wanbench.folders import data_folder, published_folder, root, samples_folder, scratch_folder
 from wanbench.methods.claims.ledger import NOT_REPRODUCED
 from wanbench.runs import origin
 
 from .execute import execute
 from .jobs import Job, declared
 from .notebooks import CHECK, INTRODUCTION, LEDGER, kind, notebook_paths, read_notebook
-from .page import Page, make_page, templates, versions
+from .page import make_page, templates, versions
 from .parameters import check_notebook, file_hashes
 from .pictures import Renderer, browser
 from .search import write_search_index
@@ -80,7 +81,7 @@ def _campaign(notebook: Path, given: dict) -> str | None:
 
 def _results(top: Path, page: str, campaign: str | None) -> list[Path]:
     runs = (data_folder(top) / "raw").glob(f"{campaign}*") if campaign else ()
-    return [*sorted(runs), data_folder(top) / "findings" / page, downloads_folder()]
+    return [*sorted(runs), data_folder(top) / "findings" / page]
 
 
 def _data(*results: Path) -> Iterator[str]:
@@ -160,8 +161,8 @@ class Site:
         """Return the path of a page's executed notebook."""
         return self.build / "notebooks" / f"{name}.ipynb"
 
-    def record_published(self, page: Page, made_from: str = "") -> None:
-        """Record that a page was published; `made_from` is its `sources_hash`."""
+    def record_published(self, page: SimpleNamespace, made_from: str = "") -> None:
+        """Record that a page, as `make_page` returns it, was published; `made_from` is its `sources_hash`."""
         about: dict = {"kind": page.kind, "title": page.title, "lead": str(page.lead), "remark": page.remark or ""}
         thumbnail = f"figures/{page.name}/{page.cover}-800x450.svg" if page.cover else ""
         about |= {"basis": page.basis, "where": page.where, "days": page.days}

@@ -196,6 +196,7 @@ def _within(links, plan):
 
 
 MIN_INSYNC = "min.insync.replicas"
+FLUSH = "log.flush.interval.messages"
 SYSCTLS = {"receive": "net.core.rmem_max", "send": "net.core.wmem_max"}  # Sysctls that limit socket buffers.
 
 
@@ -260,6 +261,8 @@ def _objections(trial, lab, brokers: int, cluster, external) -> Iterator[str]:
                 yield f": “{action}”; allowed: brokers 1 to {brokers}."
             if action.kind == "link" and not can_set_links:
                 yield f": “{action}” needs a local lab, because links of a {lab.kind} lab cannot be changed."
+            if action.kind == "disk" and FLUSH not in settings:
+                yield f": “{action}” slows only writes that brokers wait for; set {FLUSH} of the brokers, such as to 1."
         if trial.broker_sizes is not None:
             sizes_by_broker(trial.broker_sizes, brokers)  # raises an error unless there is a size for each broker
     if trial.path is not None and trial.path not in lab.path_names:

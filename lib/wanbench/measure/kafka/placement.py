@@ -106,7 +106,7 @@ class BrokerSize:
         Number of processors, for example 0.5 for half of one; None means no limit. Where the kernel allows it, a
         control group's CPU quota sets the limit: all threads of the broker stop once they have used their share of each
         100 ms. Elsewhere, and only for less than 1 processor, the process is stopped and continued periodically: see
-        `wanbench.measure.kafka.programs.processor_share`.
+        `wanbench.measure.kafka.programs.process_limit`.
     link_bps : float, optional
         Network rate of the broker's host in bit/s, for a region with one broker: all traffic that leaves the region
         shares this rate, and each link into the region has it. None leaves the links unchanged.

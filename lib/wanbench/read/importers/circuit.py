@@ -1,6 +1,5 @@
 """Read the utilisation of a circuit over time from exports of its operator's portal."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -8,12 +7,12 @@ import numpy as np
 import pandas as pd
 
 from wanbench import tables
-from wanbench.checks import check_choice, check_name, check_number
+from wanbench.checks import check_choice, check_number
 from wanbench.errors import ParameterError, RawDataError
 
 from .assemble import finished, table_of
-from .originals import read_bytes, source_of_bytes
-from .sheet import AS_TEXT, Sheet, decoded, formatted, read_csv, read_jsonl
+from .originals import read_bytes
+from .sheet import Sheet, decoded, formatted, read_csv, read_jsonl
 
 RATES = {"bps": 1.0, "kbps": 1e3, "mbps": 1e6, "gbps": 1e9}  # Bits per second of the unit in a column's name.
 PERCENT = "percent"
@@ -31,7 +30,6 @@ def read_circuit(
     path,
     *,
     columns: Mapping[str, str] | None = None,
-    circuit: str | None = None,
     capacity_bps: float | None = None,
     time_zone: str | None = None,
     decimal: str | None = None,
@@ -48,13 +46,12 @@ def read_circuit(
     path : path
         CSV with a header, or JSON: a list of objects, or an object per line. There is one row per time and circuit.
         Columns are `time` (the end of the row's interval, in ISO 8601 or Unix seconds), `in_<unit>` and `out_<unit>`,
-        and optionally `circuit` and `capacity_<unit>`. Units are bps, kbps, mbps and gbps (bits per second with decimal
-        prefixes) or, except for the capacity, percent. Other columns are ignored, but an unknown unit is an error. CSV
-        from European spreadsheets can have semicolons, decimal commas and times such as 31.12.2026 10:05.
+        and optionally `circuit` (by default the file's name) and `capacity_<unit>`. Units are bps, kbps, mbps and gbps
+        (bits per second with decimal prefixes) or, except for the capacity, percent. Other columns are ignored, but an
+        unknown unit is an error. CSV from European spreadsheets can have semicolons, decimal commas and times such as
+        31.12.2026 10:05.
     columns : mapping, optional
         Names of columns in the file that differ from the names above, such as {"in_mbps": "Rx (Mbps)"}.
-    circuit : str, optional
-        The circuit's name, if no column has it. Default: the file's name.
     capacity_bps : float, optional
         The capacity, if no column has it. Without a capacity, percentages are not converted, and must be at most 100.
     time_zone : str, optional
@@ -76,18 +73,16 @@ def read_circuit(
         raise ParameterError(f"columns has {', '.join(unknown)}; allowed: {', '.join(NAMES)}.")
     check_number("capacity_bps", capacity_bps, 0, above=True, optional=True)
     check_choice("decimal", decimal, (".", ","), optional=True)
-    name = Path(path).name.partition(".")[0] if circuit is None else check_name("circuit", circuit)
-    sheet, semicolons = _sheet(path, about)
+    sheet, usual = _sheet(path, about)
     there = {column: columns.get(column, column) for column in NAMES if columns.get(column, column) in sheet.names}
     _check_columns(sheet, columns, there)
-    decimal = decimal or ("," if semicolons else ".")
     at = _times(sheet, there["time"], time_zone)
     names = sheet.text(there.get("circuit"))
-    names = names.where(names != "", name)
-    capacity = _first_of(sheet, there, "capacity", decimal)
+    names = names.where(names != "", Path(path).name.partition(".")[0])
+    capacity = _first_of(sheet, there, "capacity", decimal or usual)
     capacity = pd.Series(capacity_bps, index=at.index, dtype=float) if capacity is None else capacity
     sheet.refuse(capacity <= 0, capacity, "a capacity above 0")
-    values = {way: _way(sheet, there, way, capacity, decimal) for way in WAYS}
+    values = {way: _way(sheet, there, way, capacity, decimal or usual) for way in WAYS}
     interval_s = _intervals(sheet, at, names)
     for way, (value, _) in values.items():
         for line in sheet.lines[value.isna() & sheet.good]:
@@ -97,33 +92,18 @@ def read_circuit(
     return _tables(sheet, at, names, interval_s, {**values, "capacity": (capacity, "bit/s")})
 
 
-def _sheet(path, about) -> tuple[Sheet, bool]:
+def _sheet(path, about) -> tuple[Sheet, str]:
+    """Read the file; return its sheet and its usual decimal mark."""
     data = read_bytes(path)
     text = decoded(path, data).strip()
-    if text[:1] == "[":
-        return _listed(path, data, text, about), False
-    if text[:1] == "{":
-        return read_jsonl(path, about=about), False
+    if text[:1] in ("[", "{"):
+        return read_jsonl(path, about=about), "."
     header = text.partition("\n")[0]
     if "," in header and ";" in header:
         raise RawDataError(path, 1, formatted(header), "a header with commas or with semicolons, not both")
-    return read_csv(path, delimiter=";" if ";" in header else ",", about=about), ";" in header
-
-
-def _listed(path, data, text, about) -> Sheet:
-    """Return the objects of a JSON list as rows; the line number of a row is its position in the list."""
-    expected = "a list of JSON objects of texts and numbers, with no name twice"
-    try:
-        rows = json.loads(text, **AS_TEXT)
-        json.dumps(rows, ensure_ascii=False).encode()  # a lone surrogate is a ValueError, too
-    except (ValueError, RecursionError) as error:
-        raise RawDataError(path, getattr(error, "lineno", None), formatted(error), expected) from None
-    for number, row in enumerate(rows, 1):
-        if not isinstance(row, dict) or any(isinstance(value, dict | list) for value in row.values()):
-            raise RawDataError(path, number, formatted(row)[:100], expected)
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    cells = {name: ["" if row.get(name) is None else str(row[name]) for row in rows] for name in names}
-    return Sheet(path, source_of_bytes(path, data, about), cells, range(1, len(rows) + 1))
+    if ";" in header:
+        return read_csv(path, delimiter=";", about=about), ","
+    return read_csv(path, about=about), "."
 
 
 def _check_columns(sheet, columns, there):

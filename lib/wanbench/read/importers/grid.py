@@ -6,16 +6,18 @@ measure.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import unescape
 from itertools import groupby
 
+from wanbench.checks import check_choice
 from wanbench.errors import ParameterError
+from wanbench.regions import CLOUDS
 
-from .region_names import candidates, check_cloud, cloud_from, region_from
+from .region_names import candidates, region_from
 from .sheet import formatted
-from .times import STATISTICS, check_settings, milliseconds, other_quantity, stated_statistic, stated_unit
+from .times import STATISTICS, UNITS, milliseconds, other_quantity, stated_statistic, stated_unit
 
 SENDS = (
     "from", "source", "src", "origin", "originator", "sender", "sending", "transmitter", "tx", "initiator", "requester",
@@ -113,8 +115,10 @@ def read_grid(grid: Grid, matrix, *, cloud=None, statistic=None, unit=None, tran
     The other parameters are as for `read_matrix`. Raise NoMatrixError, before any time is added, if the grid is not a
     latency matrix. Raise ParameterError if neither a parameter nor the grid states the statistic, or the direction.
     """
-    check_settings(statistic, unit, decimal)
-    check_cloud(cloud)
+    check_choice("statistic", statistic, STATISTICS, optional=True)
+    check_choice("unit", unit, UNITS, optional=True)
+    check_choice("decimal", decimal, (".", ","), optional=True)
+    check_choice("cloud", cloud, CLOUDS, optional=True)
     tops, sides, corner = _labels(grid, cloud)
     column = STATISTICS[statistic] if statistic else stated_statistic(corner) or stated_statistic(grid.above)
     if column is None:
@@ -161,47 +165,19 @@ def read_grid(grid: Grid, matrix, *, cloud=None, statistic=None, unit=None, tran
 
 def _labels(grid, cloud):
     """Return the names along the top by column, (line, name) down the side by row, and the text of the corner."""
-    rows = grid.rows
-    if len(rows) < 2:
+    if len(grid.rows) < 2:
         raise NoMatrixError("fewer than two rows of cells")
-    # Names can have two lines or columns (cloud and code): the second belongs to them if it names regions, too.
-    tall = 1 + (len(rows) > 2 and all(_names_regions(row[1:], cloud) for row in rows[:2]))
-    second = [row[1] for row in rows[tall:] if len(row) > 1]
-    wide = 1 + (len(second) == len(rows) - tall and _names_regions(second, cloud))
-    width = max(len(row) for row in rows[:tall])
-    heads = [_filled([row[i] if i < len(row) else "" for i in range(wide, width)]) for row in rows[:tall]]
-    tops = {wide + i: label for i in range(width - wide) if (label := _joined(head[i] for head in heads))}
-    stubs = [_filled([row[i] if i < len(row) else "" for row in rows[tall:]]) for i in range(wide)]
-    named = {tall + i: _joined(stub[i] for stub in stubs) for i in range(len(rows) - tall)}
-    sides = {row: (grid.lines[row], label) for row, label in named.items()}
-    corner = _joined(cell for row in rows[:tall] for cell in row[:wide])
+    (corner, *first), *others = grid.rows
+    tops = {column: label for column, label in enumerate(first, 1) if label}
+    sides = {row: (grid.lines[row], cells[0]) for row, cells in enumerate(others, 1)}
     if other := other_quantity(f"{corner} {grid.above}"):
         raise NoMatrixError(f"a table of {other}, not of round-trip times")
-    for what, labels in (("the first line", tops.values()), ("the first column", named.values())):
+    named = [label for _, label in sides.values()]
+    for what, labels in (("the first line", tops.values()), ("the first column", named)):
         n_regions = sum(bool(candidates(label, cloud)) for label in labels)
         if not n_regions or 2 * n_regions < len(labels):
             raise NoMatrixError(f"{what}: {', '.join(filter(None, labels)) or f'only {corner!r}'}"[:300])
     return tops, sides, corner
-
-
-def _names_regions(cells: Iterable[str], cloud) -> bool:
-    """Return whether at least half of the cells with text name regions or clouds."""
-    cells = [cell for cell in cells if cell]
-    n_names = sum(bool(cloud_from(cell) or candidates(cell, cloud)) for cell in cells)
-    return n_names > 0 and 2 * n_names >= len(cells)
-
-
-def _filled(labels):
-    """Repeat each cloud over all of its regions, if the labels are merged cells of a spreadsheet."""
-    if not all(cloud_from(label) for label in labels if label):
-        return labels
-    for i in range(1, len(labels)):
-        labels[i] = labels[i] or labels[i - 1]
-    return labels
-
-
-def _joined(parts):
-    return " | ".join(part for part in parts if part)
 
 
 def _region(label, cloud, line, matrix):

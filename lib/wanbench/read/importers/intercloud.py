@@ -54,7 +54,7 @@ def read_survey(
         report is the number of bytes transferred, not a rate, and the test lasts ten seconds. The column's name means
         bytes/s, and the charts of its authors use bit/s.
     about, locations_about : mapping, optional
-        title, address, version and licence of the two files; they are known for files in `importers.original_files()`.
+        title, address, version and licence of the two files; they are known for the files in `original_files.csv`.
 
     Notes
     -----

@@ -74,7 +74,7 @@ def region_from(text: str, cloud: str | None = None) -> str:
     """
     if not isinstance(text, str):
         raise refusal("region", text, "text that names a region")
-    check_cloud(cloud)
+    check_choice("cloud", cloud, CLOUDS, optional=True)
     regions = candidates(text, cloud)
     if len(regions) == 1:
         return regions[0]
@@ -88,21 +88,6 @@ def region_from(text: str, cloud: str | None = None) -> str:
     similar = _similar(text, cloud)
     hint = f"similar{its_cloud}: {', '.join(similar)}" if similar else f"allowed{its_cloud}: {AS_WRITTEN}"
     raise ParameterError(f"region is {_shortened(text)}, which is unknown; {hint}.")
-
-
-def cloud_from(text: str) -> str | None:
-    """
-    Return the cloud that a string names; None if it names none.
-
-    >>> cloud_from("Google Cloud"), cloud_from("AWS"), cloud_from("us-east-1")
-    ('gcp', 'aws', None)
-    """
-    return _CLOUD_NAMES.get(" ".join(text.lower().split())) if isinstance(text, str) else None
-
-
-def check_cloud(cloud: str | None) -> None:
-    """Raise ParameterError unless `cloud` is None or one of `regions.CLOUDS`."""
-    check_choice("cloud", cloud, CLOUDS, optional=True)
 
 
 def candidates(text: str, cloud: str | None = None) -> list[str]:

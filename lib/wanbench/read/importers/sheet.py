@@ -228,14 +228,20 @@ def _fields(line, delimiter):
 
 def read_jsonl(path, *, about=None) -> Sheet:
     """
-    Read a file with one or more JSON objects per line. Members of an inner object become columns such as `from_region`.
-
-    Numbers are kept as written.
+    Read a file with one or more JSON objects per line, or with one list of objects; the line number of an object in a
+    list is its position. Members of an inner object become columns such as `from_region`. Numbers are kept as written.
     """
     data = read_bytes(path)
-    decoder = json.JSONDecoder(**AS_TEXT)
+    text, decoder = decoded(path, data), json.JSONDecoder(**AS_TEXT)
     rows, lines, bad = [], [], []
-    for number, line in enumerate(decoded(path, data).split("\n"), 1):
+    if text.lstrip().startswith("["):
+        try:
+            rows = [_flat(value) for value in json.loads(text, **AS_TEXT)]
+        except (ValueError, RecursionError) as error:
+            expected = f"a list with {OBJECT}"
+            raise RawDataError(path, getattr(error, "lineno", None), formatted(error), expected) from None
+        text, lines = "", range(1, len(rows) + 1)
+    for number, line in enumerate(text.split("\n"), 1):
         rest = line.strip()
         while rest:
             try:
@@ -260,13 +266,13 @@ def read_jsonl(path, *, about=None) -> Sheet:
 
 def _flat(value, prefix=""):
     if not isinstance(value, dict):
-        raise ValueError
+        raise ValueError(f"{formatted(value)} instead of an object")
     row = {}
     for name, inner in value.items():
         if isinstance(inner, dict) and not prefix:
             row |= _flat(inner, f"{name}_")
         elif isinstance(inner, dict | list):
-            raise ValueError
+            raise ValueError(f"{name}: {formatted(inner)}")
         else:
             row[prefix + name] = "" if inner is None else str(inner)
     "".join([*row, *row.values()]).encode()  # a lone surrogate is a ValueError, too

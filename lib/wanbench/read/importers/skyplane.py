@@ -32,7 +32,7 @@ def read_skyplane(path, *, about=None) -> dict[str, pd.DataFrame]:
     Read a grid of latencies or throughputs into tables tests, sources, unread, flags, and pings or transfers.
 
     `path` is profiles/latency.csv or profiles/throughput.csv of Skyplane; the columns show which. `about` has title,
-    address, version and licence of the file; they are known for files in `importers.original_files()`. A row of the
+    address, version and licence of the file; they are known for the files that `original_files.csv` lists. A row of the
     throughput grid without success is a failed test, and its transfer has an error. `run_id` is the batch of the
     measurement if the path of the raw output names it, or else the file's name. The grids have no start
     times. Both grids were measured on machines of different sizes.

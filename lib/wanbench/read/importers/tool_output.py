@@ -9,14 +9,14 @@ from pathlib import Path
 import pandas as pd
 
 from wanbench import tables
-from wanbench.checks import check_choice, refusal
+from wanbench.checks import refusal
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.read.ingest import read_files
-from wanbench.read.ingest.content import as_utf8, decompressed
+from wanbench.read.ingest.content import as_utf8, decompressed, file_sha256
 from wanbench.read.ingest.iperf3_output import is_text
 
 from .assemble import finished
-from .originals import check_about, file_sha256, source
+from .originals import check_about, source
 from .region_names import REGION, region_from
 from .sheet import formatted
 
@@ -30,12 +30,7 @@ CONTEXT = ("run_id", "test_id", "attempt", "from_region", "to_region")
 
 
 def read_folder(
-    path,
-    pattern: str = "{from}_{to}_{kind}.txt",
-    *,
-    regions: Mapping[str, str] | None = None,
-    kind: str | None = None,
-    about=None,
+    path, pattern: str = "{from}_{to}_{kind}.txt", *, regions: Mapping[str, str] | None = None, about=None
 ) -> dict[str, pd.DataFrame]:
     """
     Read outputs of ping and iperf3 into tables tests, echoes, transfers, intervals, sources, unread and flags.
@@ -55,25 +50,23 @@ def read_folder(
     pattern : str
         The form of a file's path below the folder, with /. It is either a template with `{from}` and `{to}`, and
         optionally `{from_cloud}`, `{to_cloud}`, `{kind}` (ping or iperf3), `{run}` and `{setting}`, where * is any text
-        without /; or a regular expression with groups of these names: "(?P<from>.+)-to-(?P<to>.+)[.]json".
+        without /; or a regular expression with groups of these names: "(?P<from>.+)-to-(?P<to>.+)[.]json". Without a
+        kind in its name, the first bytes of a file show the tool that printed it.
     regions : mapping, optional
         Region names by their spelling in file names. Other spellings must be "cloud:code", "cloud-code" or
         "cloud_code", or a form that `region_from` reads.
-    kind : "ping" or "iperf3", optional
-        The tool that printed the files. Default: the kind in the file's name, or else a guess from its first bytes.
     about : mapping, optional
         title, address, version and licence of all files.
     """
     if not isinstance(pattern, str):
         raise refusal("pattern", pattern, PATTERNS)
     _expression(pattern)
-    check_choice("kind", kind, KINDS, optional=True)
     about = check_about(about)
     folder = Path(path)
     files, unread = [], []
     for name in _names(folder):
         try:
-            files.append(_file(folder, name, pattern, dict(regions or {}), kind))
+            files.append(_file(folder, name, pattern, dict(regions or {})))
         except RawDataError as error:
             unread.append(_unread(error))
     read = {tool: read_files([file["path"] for file in files if file["kind"] == tool], tool) for tool in KINDS}
@@ -129,7 +122,7 @@ def _names(folder: Path) -> list[str]:
     return sorted(names)
 
 
-def _file(folder, name, pattern, regions, kind):
+def _file(folder, name, pattern, regions):
     """Return a file's pair, test, kind and hash; raise RawDataError if its name does not match the pattern."""
     path = folder / name
     match = _expression(pattern).fullmatch(name)
@@ -147,8 +140,7 @@ def _file(folder, name, pattern, regions, kind):
         test = name[:start] + "*" + name[end:]
     file = {"path": path, "sha256": file_sha256(path), "bytes": path.stat().st_size}
     file |= {"test_id": test, "run_id": groups.get("run") or folder.resolve().name, "attempt": 1}
-    kind = kind or _kind(path, groups.get("kind"))
-    return file | ends | {"kind": kind, "setting": groups.get("setting") or None}
+    return file | ends | {"kind": _kind(path, groups.get("kind")), "setting": groups.get("setting") or None}
 
 
 def _kind(path, stated):

@@ -1,8 +1,8 @@
 """
 Read scrapes of `wanbench.measure.kafka.programs.scrape`, or the text of a Prometheus exporter, into table metrics.
 
-- Metrics keep their names. A counter, or a metric named like one (_total, _count, _sum, _bucket), is cumulative;
-  `counter_rates` in `pages.price_performance.trials` turns it into a rate.
+- Metrics keep their names, which contain their units. A counter, or a metric named like one (_total, _count, _sum,
+  _bucket), is cumulative; `counter_rates` in `pages.price_performance.trials` turns it into a rate.
 - The time of a sample is the one that the exporter printed, or else the middle between request and response.
 - If an answer has a series twice without times, the first sample counts, and each repetition is a row of table unread.
 - Each scrape adds a row `up` (1, or 0 if the broker did not answer) and a row `scrape_duration_seconds`, as a
@@ -125,16 +125,6 @@ _LINE = re.compile(r".++\n?|\n")
 _TYPE = re.compile(rf"#[ \t]++TYPE[ \t]++({_NAME})[ \t]++(\w+)\s*", re.ASCII)
 _ESCAPE = re.compile(r"\\([\\n\"])")
 WANTED = 'a line in the text format of Prometheus, such as name{label="value"} value time'
-UNITS = {
-    "bytes": "bytes",
-    "fraction": "fraction",
-    "milliseconds": "ms",
-    "ms": "ms",
-    "percent": "%",
-    "ratio": "fraction",
-    "records": "records",
-    "seconds": "s",
-}
 
 
 class Samples:
@@ -149,7 +139,7 @@ class Samples:
         self._most = max(FREE_SAMPLES, size // BYTES_PER_SAMPLE)
         self._types: dict[str, str] = {}
         self._series: dict[str, int] = {}
-        self._rows: list[tuple[str, str, str, bool]] = []
+        self._rows: list[tuple[str, str, bool]] = []
         self._codes, self._values, self._times_us = array("i"), array("d"), array("q")
         self.repeated: list[dict] = []
 
@@ -201,12 +191,12 @@ class Samples:
     def columns(self) -> dict:
         """Return the columns of table metrics by name, without those that are constant in the file."""
         self._series.clear()  # its memory is used again
-        series = pd.DataFrame(self._rows, columns=["metric", "subject", "unit", "cumulative"])
+        series = pd.DataFrame(self._rows, columns=["metric", "subject", "cumulative"])
         columns = series.take(np.frombuffer(self._codes, np.int32)).reset_index(drop=True)
         times_us, values = np.frombuffer(self._times_us, np.int64), np.frombuffer(self._values)
         at = np.where(times_us == NO_TIME, np.datetime64("NaT", "us"), times_us.astype("datetime64[us]"))
         at_utc = pd.Series(at).dt.tz_localize("UTC")
-        return dict(columns.assign(value=values, at_utc=at_utc, source="prometheus"))
+        return dict(columns.assign(value=values, at_utc=at_utc, source="prometheus", unit=""))
 
     def _begin(self, series: str, number: int, line: str) -> int:
         metric, _, rest = series.partition("{")
@@ -224,20 +214,8 @@ class Samples:
         kind = self._types.get(metric) or self._types.get(metric.removesuffix("_total"))
         cumulative = kind == "counter" or CUMULATIVE.fullmatch(metric) is not None
         self._series[series] = code = len(self._rows)
-        self._rows.append((metric, subject, unit(metric), cumulative))
+        self._rows.append((metric, subject, cumulative))
         return code
 
     def _refuse(self, number: int, line: str, expected: str):
         raise RawDataError(self.path, number, line.strip(), expected)
-
-
-def unit(name: str) -> str:
-    """
-    Return the unit in a metric's name, by Prometheus' naming convention; "" if there is none.
-
-    >>> unit("kafka_bytes_in_total"), unit("jvm_gc_collection_seconds_sum"), unit("kafka_requests_total")
-    ('bytes', 's', '')
-    """
-    if name.endswith(("_count", "_bucket")):
-        return ""
-    return next((UNITS[word] for word in reversed(name.split("_")) if word in UNITS), "")

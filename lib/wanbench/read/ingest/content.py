@@ -24,6 +24,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from wanbench.errors import RawDataError
+from wanbench.runs.raw import sha256
 
 TEXT = "text, which may be compressed with gzip, bzip2, xz or zstd"
 COMPRESSIONS = {
@@ -71,6 +72,14 @@ def read_bytes(source, *, most_bytes: int) -> tuple[Any, bytes]:
     """
     with decompressed(source) as (path, file):
         return path, _whole(file, most_bytes)
+
+
+def file_sha256(path) -> str:
+    """Return the SHA-256 of a file, compressed or not, of any size; raise RawDataError if it cannot be read."""
+    try:
+        return sha256(path)
+    except (OSError, ValueError) as error:
+        raise RawDataError(path, None, getattr(error, "strerror", None) or error, "a file that can be read") from error
 
 
 def unpacked(path, data: bytes, *, most_bytes: int) -> bytes:

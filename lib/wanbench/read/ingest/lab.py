@@ -1,4 +1,4 @@
-"""Read a lab's own files: final counters of its links and devices, samples of its links, times of cuts, and costs."""
+"""Read a lab's own files: final counters of its links, samples of its links, times of cuts, and costs."""
 
 from __future__ import annotations
 
@@ -19,18 +19,11 @@ LINK = ["run_id", "from_region", "to_region"]
 
 def read_links(path) -> dict[str, pd.DataFrame]:
     """Read a lab session's final counters into table link_counters without run_id; RawDataError for another file."""
-    rows = _objects(path, "a JSON list with one object per link")
+    expected = "a JSON list with one object per link"
+    rows = read_json(path, list, expected)
+    if not all(isinstance(row, dict) for row in rows):
+        raise RawDataError(path, None, str(rows)[:200], expected)
     return {"link_counters": fitting(path, "link_counters", [row | {"run_id": None} for row in rows])}
-
-
-def read_devices(path) -> dict[str, pd.DataFrame]:
-    """
-    Read a lab session's counters into table device_counters, without context (run, test, regions, file).
-
-    Raise RawDataError if the file is not a list of such counters.
-    """
-    rows = _objects(path, "a JSON list with one object per region and device")
-    return {"device_counters": fitting(path, "device_counters", rows)}
 
 
 def of_all_sessions(counters: pd.DataFrame, run_id: str) -> pd.DataFrame:
@@ -45,13 +38,6 @@ def of_all_sessions(counters: pd.DataFrame, run_id: str) -> pd.DataFrame:
         rules["mean_late_ms"] = lambda values: values.iloc[0] if len(values) == 1 else None
         counters = counters.groupby(LINK, sort=False).agg(rules).reset_index()
     return tables.validate("link_counters", counters)
-
-
-def _objects(path, expected: str) -> list[dict]:
-    rows = read_json(path, list, expected)
-    if not all(isinstance(row, dict) for row in rows):
-        raise RawDataError(path, None, str(rows)[:200], expected)
-    return rows
 
 
 def read_cut(path) -> dict[str, pd.DataFrame]:

@@ -19,7 +19,6 @@ from . import (
     cloudwatch,
     detection,
     flent,
-    globalping,
     host_metrics,
     iperf3,
     kafka_fault,
@@ -32,7 +31,6 @@ from . import (
     ping,
     probes,
     processors,
-    ripe_atlas,
     route,
     thinning,
 )
@@ -74,7 +72,6 @@ _BUILTIN = {
     "probes": Reader(probes.read, "*.txt.gz"),
     "shorten": Reader(ping.read, "*.txt"),
     "links": (Reader(lab.read_links, "*.json", tables=("link_counters",)), Reader(lab.read_samples, "*.samples.jsonl")),
-    "devices": Reader(lab.read_devices, "counters*.json"),
     "host_metrics": Reader(host_metrics.read, "*.sadf.json", loose=True),
     "broker_actions": Reader(broker_actions.read, "*.actions.json"),
     "broker_metrics": Reader(broker_metrics.read, "*.prom.txt", loose=True),
@@ -96,9 +93,7 @@ _BUILTIN = {
     "openmessaging": Reader(openmessaging.read, "*.result.json", loose=True),
     "netperf": Reader(netperf.read, loose=True),
     "flent": Reader(flent.read, loose=True),
-    "globalping": Reader(globalping.read, loose=True),
     "mtr": Reader(mtr.read, loose=True),
-    "ripe_atlas": Reader(ripe_atlas.read, loose=True),
     "route": Reader(route.read, "*.json"),
 }
 READERS = extensions("wanbench.readers", _BUILTIN)

@@ -21,6 +21,7 @@ from wanbench.runs import Run
 from wanbench.runs.raw import sha256
 from wanbench.runs.read import THINNED
 
+from .content import file_sha256
 from .lab import of_all_sessions
 from .other_tools import recognised_file
 from .readers import ALWAYS, Reader, reader_in_run, reader_of
@@ -255,11 +256,7 @@ class _Files:
 
 
 def _check(path, expected):
-    try:
-        hashed = sha256(path)
-    except (OSError, ValueError) as error:
-        raise RawDataError(path, None, getattr(error, "strerror", None) or error, "a file that can be read") from error
-    if hashed != expected:
+    if (hashed := file_sha256(path)) != expected:
         raise RawDataError(path, None, f"SHA-256 {hashed}", f"SHA-256 {expected}, as the journal says")
 
 
