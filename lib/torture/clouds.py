@@ -19,29 +19,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import aws_driver
-from cloud_stub import LOOK_ALIKE
 
-from wanbench.measure.labs.aws import clients
 from wanbench.measure.labs.rented import leases
 
 CALLS = {"aws": (13, 48), "gcp": (6, 32), "azure": (14, 29)}
 """From the first call that makes something to the last before all is taken down."""
-
-
-def of_others(aws) -> set[str]:
-    """Make a key pair, a security group and a volume with each of the tags; return what the stand-in then has."""
-    for code in aws_driver.CODES:
-        client = aws.client("ec2", code)
-        for number, look_alike in enumerate(LOOK_ALIKE):
-            tags = [{"Key": key, "Value": value} for key, value in look_alike.items()]
-            tagged = {kind: [{"ResourceType": kind, "Tags": tags}] for kind in ("key-pair", "security-group", "volume")}
-            name = f"wanbench-{number}"
-            client.create_key_pair(KeyName=name, TagSpecifications=tagged["key-pair"])
-            client.create_security_group(
-                GroupName=name, Description="of others", TagSpecifications=tagged["security-group"]
-            )
-            client.create_volume(AvailabilityZone=f"{code}a", Size=1, TagSpecifications=tagged["volume"])
-    return set(aws_driver.left_in())
 
 
 def on_aws(call: int) -> tuple:
@@ -49,10 +31,11 @@ def on_aws(call: int) -> tuple:
     with aws_driver.driver_to_be_killed() as drive, aws_driver.moto_server() as (address, _):
         os.environ.update(aws_driver.ENVIRONMENT, AWS_ENDPOINT_URL=address)
         aws_driver.in_a_hurry()
-        others = of_others(clients.Aws())
-        killed, made = drive(call), set(aws_driver.left_in()) - others
-        status, now = aws_driver.sweep_now(), set(aws_driver.left_in())
-        return killed, status, len(made), len(now - others), len(others - now), len(others)
+        with aws_driver.with_others() as others:
+            killed, made = drive(call), len(aws_driver.left_in()) - len(others)
+            status, now = aws_driver.sweep_now(), aws_driver.left_in()
+        touched = set(others) - set(now)
+        return killed, status, made, len(set(now) - set(others)), len(touched), len(others)
 
 
 def on_stand_in(name: str, call: int) -> tuple:
