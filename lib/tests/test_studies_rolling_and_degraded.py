@@ -164,7 +164,6 @@ def test_a_demotion_shortly_before_the_end_of_a_slowness_is_no_test_of_demotion(
         found
     )
     assert "(demotion acted in 1 of 1 episode)" in str(found) and "times" not in str(found)
-    assert "In 1 of 2 episodes the detector named a broker that was not slow" in str(found)
     evidence = study.evidence(slowed=found, kind="slow")
     assert not {"demotion", "demotion_rest", "demotion_min"} & set(evidence) and "demotion_restored" in evidence
 
@@ -200,7 +199,7 @@ def test_demotion_is_held_against_the_same_slowness_without(made, measured):
     )
     assert cost.format(*phases) in found.sentence
     assert "no interval" in found.cautions[0] and "rises from 20.0 ms (undisturbed) to 400 ms in" in str(found)
-    assert by.late_demoted[True] == 1 and not by.misnamed.any() and "named" not in str(found)
+    assert by.late_demoted[True] == 1
     assert list(found.formatted_table().columns) == ["", "slow", "slow, demoted"]
 
 
@@ -242,6 +241,9 @@ def test_the_claims_get_what_was_measured(made, measured):
     assert evidence["roll_spikes"].estimate == 1
     for claim in ("roll-every", "roll-seconds", "rediscover", "no-leadership", "restores"):
         assert rows.rerun[claim] == "not tested" and "Re-run, without a verdict:" in rows.working[claim]
+    of_disks = study.degraded(measured, made)
+    of_disks = replace(of_disks, rows=of_disks.rows.assign(kind="disk"))
+    assert study.evidence(slowed=of_disks, kind="slow")["degraded_disk"].estimate == evidence["degraded"].estimate
     plain = study.restarts(measured)
     slower = plain.rows[plain.rows.setting == "restart"].assign(setting="new", p99_ms=lambda rows: 2 * rows.p99_ms)
     both = replace(plain, rows=pd.concat([plain.rows, slower], ignore_index=True))

@@ -131,7 +131,7 @@ def _where(runs: list[dict]) -> str:
 
 def _basis(where: str, days: tuple[str, ...], replay_reason: str | None, is_demonstration: bool) -> str:
     if not where:
-        return "This page itself measures nothing: it uses published or simulated data, or the findings of other pages."
+        return "This page measures nothing: its data are published, recorded, simulated, or findings of other pages."
     measured = f"Measured {where}, on {' and '.join(dict.fromkeys((days[0], days[-1]))) if days else 'an unknown day'}."
     if is_demonstration:
         measured = (

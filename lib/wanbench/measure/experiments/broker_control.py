@@ -11,11 +11,11 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from wanbench.errors import CommandError, LabError, ParameterError
+from wanbench.errors import CommandError, LabError
 from wanbench.measure.kafka import leadership
 from wanbench.measure.kafka.cluster import Cluster
 from wanbench.measure.kafka.placement import BrokerSize, sizes_by_broker
-from wanbench.measure.kafka.programs import processor_share
+from wanbench.measure.kafka.programs import process_limit
 from wanbench.measure.labs.base import Host
 from wanbench.measure.labs.programs import program_command
 
@@ -31,17 +31,16 @@ class Slowness:
     """
     Slow a broker, by running `wanbench.measure.kafka.programs.processor_share` on its host, until `end` is called.
 
-    `about` is the program's report: the method ("by"), "share" and "period_s". Raise ExperimentError if the broker
-    cannot be slowed.
+    `limit` are the program's options that say how much. `about` is its report: the method ("by") and the limit. Raise
+    ExperimentError if the broker cannot be slowed.
     """
 
-    def __init__(self, cluster: Cluster, node_id: int, share: float):
+    def __init__(self, cluster: Cluster, node_id: int, *limit: str):
         self.cluster, self.node_id = cluster, node_id
         [self._host] = [node.host for node in cluster.placements if node.node_id == node_id]
-        self._stop_file = f"{self._host.scratch}/share-{uuid.uuid4().hex[:8]}.stop"
-        pid_file = str(Path(cluster.log_folder(node_id)).parent / "pid")
-        command = program_command(self._host, Path(processor_share.__file__))
-        command += ["--pid-file", pid_file, "--share", f"{share:g}", "--stop-file", self._stop_file]
+        self._stop_file = f"{self._host.scratch}/slow-{uuid.uuid4().hex[:8]}.stop"
+        command = program_command(self._host, Path(process_limit.__file__))
+        command += ["--pid-file", cluster.pid_file(node_id), "--stop-file", self._stop_file, *limit]
         self._process = self._host.start(command)
         try:
             self._process.wait_for_output("\n", _START_S)
@@ -56,7 +55,7 @@ class Slowness:
     @property
     def by_cycles(self) -> bool:
         """Return whether the process is slowed by duty cycles of SIGSTOP and SIGCONT."""
-        return self.about["by"] == processor_share.CYCLES
+        return self.about["by"] == process_limit.CYCLES
 
     def end(self) -> None:
         """Restore the broker's full speed; raise ExperimentError if it may still be slow."""
@@ -158,9 +157,16 @@ class BrokerControl:
     # Temporary changes
 
     def _slow(self, action, view, row) -> Callable[[], None]:
+        return self._limit(action, row, "--share", f"{action.share:g}")
+
+    def _disk(self, action, view, row) -> Callable[[], None]:
+        limit = ["--disk", f"{action.disk_bytes_per_s:.0f}", "--folder", self.cluster.log_folder(action.node_id)]
+        return self._limit(action, row, *limit, "--credit", f"{action.disk_credit_bytes or 0:.0f}")
+
+    def _limit(self, action, row, *limit: str) -> Callable[[], None]:
         if action.node_id in self.slow:
             raise ExperimentError(f"broker {action.node_id} is already slow")
-        self.slow[action.node_id] = slowness = Slowness(self.cluster, action.node_id, action.share)
+        self.slow[action.node_id] = slowness = Slowness(self.cluster, action.node_id, *limit)
         row["in_force_at_s"] = time.time()
         row["how"] |= slowness.about
         return lambda: self._end_slowness(action.node_id)
@@ -267,25 +273,19 @@ def apply_sizes(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...])
     Limit the brokers to these sizes (processors and network rate) while the `with` block runs.
 
     A broker that died meanwhile is restarted, so that the next trial finds a complete cluster. If the lab is killed,
-    its supervisor deletes the control groups. Raise ExperimentError if the cluster, the links or the kernel cannot
-    apply a size.
+    its supervisor deletes the control groups. Raise ExperimentError if the links or the kernel cannot apply a size.
     """
     cluster = cluster_of(source)
-    if not hasattr(cluster, "pid_file"):
-        raise ExperimentError(f"{cluster!r} runs outside the lab: the size of its brokers cannot be set")
-    try:
-        wanted = zip(cluster.brokers, sizes_by_broker(sizes, len(cluster.brokers)), strict=True)
-    except ParameterError as error:
-        raise ExperimentError(str(error)) from error
-    wanted = [(broker, size) for broker, size in wanted if size is not None]
+    of_all = zip(cluster.brokers, sizes_by_broker(sizes, len(cluster.brokers)), strict=True)
+    wanted = [(broker, size) for broker, size in of_all if size is not None]
     with ExitStack() as undoing:
         undoing.callback(_restart_dead, cluster)  # undone last, because a broker starts slowly under a quota
         for broker, size in wanted:
             if size.link_bps is not None:
-                _set_links(broker, size.link_bps, cluster, undoing)
+                _set_links(broker, size, cluster, undoing)
         for broker, size in wanted:
             if size.processors is not None:
-                slowness = Slowness(cluster, broker.node_id, size.processors)
+                slowness = Slowness(cluster, broker.node_id, "--share", f"{size.processors:g}")
                 undoing.callback(slowness.end)
                 if slowness.by_cycles and size.processors >= 1:
                     raise ExperimentError(
@@ -295,18 +295,19 @@ def apply_sizes(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...])
         yield
 
 
-def _set_links(broker, rate_bps, cluster, undoing) -> None:
+def _set_links(broker, size, cluster, undoing) -> None:
     links, region = links_of(broker.host), broker.host.region
     if not hasattr(links, "set_gateway"):
         raise ExperimentError(f"the rate of the links of {broker.host.name} cannot be set")
     if sum(other.host.region == region for other in cluster.brokers) > 1:
         raise ExperimentError(f"link_bps needs a region with one broker; {region} has several")
     undoing.callback(links.set_gateway, region, links.gateways.get(region))
-    links.set_gateway(region, rate_bps)
+    links.set_gateway(region, size.burst_bps or size.link_bps)
+    wanted = {"rate_bps": size.link_bps, "burst_rate_bps": size.burst_bps, "burst_bytes": size.burst_bytes}
     for pair, link in dict(links.links).items():
         if pair[1] == region:
-            undoing.callback(links.set_link, *pair, rate_bps=link.rate_bps)
-            links.set_link(*pair, rate_bps=rate_bps)
+            undoing.callback(links.set_link, *pair, **{name: getattr(link, name) for name in wanted})
+            links.set_link(*pair, **wanted)
 
 
 def _restart_dead(cluster) -> None:

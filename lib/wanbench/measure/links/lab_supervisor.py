@@ -132,18 +132,18 @@ def sweep() -> None:
 
 def remove(folder: str | Path) -> None:
     """Delete a scratch folder, and the control groups that are listed in it."""
-    remove_processor_groups(folder)
+    remove_control_groups(folder)
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def remove_processor_groups(folder: str | Path) -> None:
+def remove_control_groups(folder: str | Path) -> None:
     """
-    Delete the control groups that are listed in files named "processor-groups".
+    Delete the control groups that are listed in files named "control-groups".
 
-    `wanbench.measure.kafka.programs.processor_share` writes these files, because a control group remains if its
+    `wanbench.measure.kafka.programs.process_limit` writes these files, because a control group remains if its
     processes are killed.
     """
-    for listed in Path(folder).glob("*/processor-groups"):
+    for listed in Path(folder).glob("*/control-groups"):
         for group in listed.read_text().splitlines():
             end = time.monotonic() + _GROUP_S
             while Path(group).name.startswith("wanbench-") and os.path.isdir(group):

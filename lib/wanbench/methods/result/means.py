@@ -77,8 +77,8 @@ def geometric_mean(
         raise refusal(f"a value of {about['quantity']}", float(bad), "finite numbers above 0, which have a logarithm")
     logs = pd.Series(np.log(values))
     means = logs if units is None else logs.groupby(np.asarray(units)).mean()
-    basis = count(len(logs), "trial")
-    basis += "" if units is None else f" of {count(len(means), unit_name)}"
+    of_units = count(len(means), unit_name)
+    basis = of_units if units is None else f"{count(len(logs), 'trial')} of {of_units}"
     half = half_width(means.to_numpy(), level)
     notes = about.pop("warnings", ())
     notes += () if isfinite(half) else (f"no interval: {'a single' if len(means) else 'no'} {unit_name}",)

@@ -6,7 +6,7 @@ Kafka.
 """
 
 from collections.abc import Mapping
-from math import inf, isfinite
+from math import inf
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from wanbench.formatting import count, number
 from wanbench.methods.claims.ledger import Audit, read_claims
 from wanbench.methods.claims.rules import DIFFERS, RARE, Rule, apply_rules, over, under
 from wanbench.methods.result import Estimate, Result
-from wanbench.methods.result.means import half_width, median_of, ratio_estimate, share_of
+from wanbench.methods.result.means import geometric_mean, median_of, share_of
 
 from .degraded import MIN_DEMOTED, Degraded
 from .detection import Detected
@@ -32,6 +32,7 @@ RULES = (
     Rule("link_disturbed", "disturbances", over(1)),  # p99 with jitter or loss over that without
     Rule("roll", "disruptive", over(AS_BEFORE)),  # p99 while brokers are restarted in sequence over that before
     Rule("roll_clients", "roll-clients", DIFFERS),  # p99 of a roll with one kind of clients over that with another
+    Rule("degraded_disk", "spike", over(AS_BEFORE)),  # p99 while a disk is slowed over that before
     Rule("degraded_fenced", "leader-based", under(1 - RARE)),  # share of degradations in which Kafka acted itself
 )
 SHOWN = {
@@ -76,7 +77,7 @@ def evidence(
     if slowed is not None:
         made |= _of_slowness(slowed.rows[slowed.rows.system == kind])
         made["demotion"] = slowed.demotions.get(str(kind))
-        far = slowed.rows[~slowed.rows.demotes & slowed.rows.how.str.contains("delay_ms|loss")]
+        far = slowed.rows[~slowed.rows.demotes & (slowed.rows.kind == "link")]
         made["link_disturbed"] = _of_trials(far, "early_ms", "before_ms", "p99 on disturbed links")
     if detected is not None:
         made["degraded_found"] = detected.share
@@ -131,11 +132,13 @@ def _of_slowness(rows: pd.DataFrame) -> dict[str, Estimate | None]:
     without, demoted = rows[~rows.demotes], rows[rows.demotes & rows.demoted_s.notna()]
     early = demoted[demoted.late_demoted >= MIN_DEMOTED]
     arm = rows[rows.demotes & (rows.late_demoted[rows.demotes].mean() >= MIN_DEMOTED)]
-    moved, slowed = without.led_late < without.led_before, "p99 while a processor or links are slowed"
+    moved, disks = without.led_late < without.led_before, (rows.kind == "disk").all()
+    name = "degraded_disk" if disks else "degraded"
+    slowed = f"p99 while {'a disk is' if disks else 'a processor or links are'} slowed"
     until = "rom the start of a slowness until p99 was within the undisturbed limit again"
     about: dict = {"unit": "min", "quantity": f"f{until}", "claim": f"F{until}, with demotion, it took {{}}"}
     return {
-        "degraded": _of_trials(without, "early_ms", "before_ms", slowed),
+        name: _of_trials(without, "early_ms", "before_ms", slowed),
         "degraded_fenced": _share(moved, "episodes of slowness in which Kafka itself moved the broker's leaders"),
         "demotion_rest": _of_trials(early, "late_ms", "before_ms", "p99 after demotion"),
         "demotion_led": _share(demoted.led_late > 0, "demotions in which the broker still led a partition"),
@@ -159,17 +162,12 @@ def _of_trials(rows: pd.DataFrame, above: str, below: str, what: str) -> Estimat
 
 def _ratio(values: pd.Series, quantity: str, unit: str = "episode", claim: str = "") -> Estimate | None:
     """Estimate the geometric mean of `values`, ratios of episodes or trials; None if one is missing, 0 or infinite."""
-    ratios = values.to_numpy(dtype=float)
-    if not len(ratios) or not np.isfinite(ratios).all() or (ratios <= 0).any():
+    if not len(values) or not np.isfinite(values).all() or (values <= 0).any():
         return None
-    logs = np.log(ratios)
-    half = float(half_width(logs, 0.95))
     about: dict = {"quantity": quantity, "claim": claim or f"{quantity[0].upper()}{quantity[1:]} is {{}}"}
-    about["basis"] = count(len(logs), unit)
     about["method"] = f"Student's t on the logarithms of the ratios, with {unit}s as independent units"
     about["assumption"] = f"{unit.capitalize()}s are independent and identically distributed"
-    about["warnings"] = () if isfinite(half) else (f"no interval, because there is a single {unit}",)
-    return ratio_estimate(float(logs.mean()), half, n=len(logs), **about)
+    return geometric_mean(values, 0.95, unit_name=unit, **about)
 
 
 def _share(hits: pd.Series, quantity: str) -> Estimate | None:

@@ -336,5 +336,5 @@ def _action(name: str, given: Mapping, **more) -> BrokerAction:
     allowed = [field.name for field in fields(BrokerAction) if field.name not in ("node_id", "at_s")]
     check_keys(f"“{name}”", given, allowed)
     if "kind" not in given:
-        raise ParameterError(f"“{name}” has no kind; allowed: restart, kill, slow, link.")
+        raise ParameterError(f"“{name}” has no kind; allowed: restart, kill, slow, disk, link.")
     return BrokerAction(**{**given, **more})

@@ -23,7 +23,7 @@ from wanbench.methods.result.means import Median, median_of, share_of
 
 from .trials import rows_of
 
-EPISODES = ("slow", "link", "kill")
+EPISODES = ("slow", "disk", "link", "kill")
 """Actions that a detector should notice. All other actions are announced beforehand, or slow no broker."""
 RECOVERY_S = 15.0
 """Seconds that followers need to catch up, and clients to reconnect, after a cluster is healthy again."""

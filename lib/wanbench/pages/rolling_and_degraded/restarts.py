@@ -110,10 +110,6 @@ class Restarts(OverEpisodes):
             )
         return " ".join(parts)
 
-    def formatted_table(self) -> pd.DataFrame:
-        row = {"": "restarts"} | {name: str((self.rows.setting == name).sum()) for name in self.settings}
-        return pd.concat([pd.DataFrame([row]), self.formatted_medians()], ignore_index=True)
-
 
 def restarts(measured: DisturbedTrials) -> Restarts:
     """
@@ -254,6 +250,6 @@ def _sent_share(trial: DisturbedTrial, from_s: float, to_s: float) -> float:
     if trial.links.empty:
         return nan
     seen = windows(trial.links)
-    seen = seen[(seen.start_s >= from_s) & (seen.end_s <= to_s) & (seen.link_from != trial.clients)]
+    seen = seen[(seen.start_s >= from_s) & (seen.end_s <= to_s) & (seen.link_from != trial.about.from_region)]
     sent = (seen.carried_bps * (seen.end_s - seen.start_s)).groupby(seen.link_from).sum()
     return float(sent.max() / sent.sum()) if sent.sum() > 0 else nan

@@ -82,11 +82,6 @@ class DisturbedTrial:
         return float(self.start_s + self.about.duration_s)
 
     @property
-    def clients(self) -> str:
-        """The region of the clients."""
-        return self.about.from_region
-
-    @property
     def quiet_s(self) -> float:
         """When the first action began, or the load ended if there was none, in Unix seconds."""
         return float(np.nanmin([self.end_s, *self.actions.began_at_s.astype(float)]))
@@ -217,8 +212,7 @@ class DisturbedTrials(RowsResult):
         firsts = {each.about.setting: each for each in reversed(self.items)}
         shown = [firsts[name] for name in dict.fromkeys(settings) if name in firsts]
         if not shown:
-            message = f"no trial of {', '.join(settings)} counts." if settings else "no such trial is planned."
-            raise MissingDataError(message)
+            raise MissingDataError(f"no trial of {', '.join(settings) or 'this kind'} counts.")
         titles = [theme.plain(each.about.setting) for each in shown]
         figure = make_subplots(len(shown), 1, vertical_spacing=0.3 / len(shown))
         tables = []

@@ -411,7 +411,7 @@ def _ratio(above: list[tuple[TailTrials, float]], below: list[tuple[TailTrials, 
     lost = f"{count(out, 'block')} left out: a quantile is that of a lost record, or a trial is missing"
     name = quantity if quantity.startswith("p") else quantity[0].upper() + quantity[1:]
     about: dict = {"quantity": quantity, "claim": f"{name} is {{}}", "warnings": (lost,) if out else ()} | COMBINED
-    return replace(geometric_mean(np.exp(kept), 0.95, unit_name="block", **about), basis=count(len(kept), "block"))
+    return geometric_mean(np.exp(kept), 0.95, unit_name="block", **about)
 
 
 def _chosen(one: Estimate) -> Estimate:

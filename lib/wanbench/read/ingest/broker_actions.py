@@ -10,7 +10,7 @@ from .programs import LATEST_S, SAMPLED, open_document, programs
 from .rows import fitting
 
 _TIMES = ("asked_at_s", "began_at_s", "in_force_at_s", "done_at_s", "healthy_at_s")
-_LASTING = ("kill", "slow", "link")
+_LASTING = ("kill", "slow", "disk", "link")
 
 
 def read(path) -> dict[str, pd.DataFrame]:

@@ -44,7 +44,7 @@ class AwsResources(Resources):
             *((KEY_PAIR, key["KeyName"], "", key) for key in keys),
         ]
         listed = [Resource(kind, id_, region, state, _tags_of(of)) for kind, id_, state, of in there]
-        return [resource for resource in listed if resource.state != "terminated"]
+        return [resource for resource in listed if resource.run and resource.state != "terminated"]
 
     def ask_to_delete(self, resource: Resource) -> None:
         aws, region = self.client, resource.region

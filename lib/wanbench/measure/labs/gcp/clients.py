@@ -187,7 +187,7 @@ def tags_of(described) -> dict[str, str]:
         tags = json.loads(described.description)
     except ValueError:
         return {}
-    return tags if isinstance(tags, dict) and RUN in tags else {}
+    return tags if isinstance(tags, dict) and isinstance(tags.get(RUN), str) else {}
 
 
 def last(link: str) -> str:

@@ -80,8 +80,10 @@ class Supervisor:
 
     def __init__(self):
         self.commands, self.buffer, self.patience_s, self.output_bytes = {}, b"", 0.0, sys.maxsize
-        self.folder = tempfile.mkdtemp(prefix=PREFIX)  # of mode 0700
-        self.lock = lock(self.folder)
+        new = tempfile.mkdtemp(prefix="." + PREFIX)  # of mode 0700
+        self.lock = lock(new)  # before it has a name with PREFIX: other supervisors remove such folders without a lock
+        self.folder = os.path.join(os.path.dirname(new), os.path.basename(new)[1:])
+        os.rename(new, self.folder)
         path = os.environ.get("PATH", os.defpath)
         self.environment = dict(os.environ, PATH=path + ":" + SYSTEM_FOLDERS, LC_ALL="C.UTF-8")
         wake, self.woken = os.pipe()
@@ -272,8 +274,7 @@ def remove_abandoned():
     """Remove scratch folders of killed supervisors, and kill processes that still run in them."""
     for folder in glob.glob(os.path.join(tempfile.gettempdir(), PREFIX + "*")):
         try:
-            mine = os.lstat(folder).st_uid == os.geteuid() and time.time() - os.lstat(folder).st_mtime > 60
-            held = lock(folder) if mine else None
+            held = lock(folder) if os.lstat(folder).st_uid == os.geteuid() else None
         except OSError:
             continue
         if held is not None:
