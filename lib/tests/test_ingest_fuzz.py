@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from wanbench import tables
 from wanbench.errors import RawDataError
-from wanbench.read.ingest import iperf3, mtr, ping
+from wanbench.read.ingest import globalping, iperf3, mtr, ping, ripe_atlas
 from wanbench.read.ingest.ping import scan
 from wanbench.read.ingest.rows import joined
 
@@ -155,17 +155,26 @@ def test_iperf3(data):
         tables.from_rows(name, [row | {"source_file": "a"} for row in rows])
 
 
-REPORTS = [path.read_bytes() for path in sorted((FOLDER / "mtr").iterdir()) if path.suffix in (".json", ".txt")]
+SMALL = {
+    tool: [path.read_bytes() for path in sorted((FOLDER / name).iterdir()) if path.suffix in (".json", ".txt")]
+    for name, tool in (("globalping", globalping), ("mtr", mtr), ("ripe_atlas", ripe_atlas))
+}
 
 
 @pytest.mark.fuzz
-@given(st.one_of(damaged(REPORTS), damaged(REPORTS), JSON.map(lambda v: json.dumps(v).encode()), FREE))
-def test_mtr(data):
+@given(st.data())
+def test_small_tools(draw):
+    tool = draw.draw(st.sampled_from(list(SMALL)))
+    data = draw.draw(
+        st.one_of(damaged(SMALL[tool]), damaged(SMALL[tool]), JSON.map(lambda v: json.dumps(v).encode()), FREE)
+    )
     try:
-        found = mtr.read(data)
+        found = tool.read(data)
     except RawDataError as error:
         assert error.expected
         return
     context = {column.name: None for column in tables.CONTEXT} | {"source_file": "a"}
+    for row in found.pop("unread", []):
+        tables.from_rows("unread", [row | {"path": "a"}])
     for name, rows in found.items():
         assert len(joined(name, [(rows, context)]))

@@ -1,4 +1,4 @@
-"""Outputs of netperf, flent and mtr, each with what must be read of it."""
+"""Outputs of netperf, flent, Globalping, mtr and RIPE Atlas, each with what must be read of it."""
 
 import bz2
 import gzip
@@ -10,10 +10,10 @@ import pytest
 
 from wanbench.errors import RawDataError
 from wanbench.read import ingest
-from wanbench.read.ingest import flent, mtr, netperf
+from wanbench.read.ingest import flent, globalping, mtr, netperf, ripe_atlas
 
 SAMPLES = Path(__file__).parent / "samples"
-READERS = {tool.__name__.rpartition(".")[2]: tool.read for tool in (netperf, flent, mtr)}
+READERS = {tool.__name__.rpartition(".")[2]: tool.read for tool in (netperf, flent, globalping, mtr, ripe_atlas)}
 FILES = sorted(
     path for name in READERS for path in (SAMPLES / name).iterdir() if path.suffix in (".txt", ".flent", ".json")
 )
@@ -35,14 +35,21 @@ def test_samples(path):
         assert (str(error.value.line_number), error.value.expected) == (line, expected)
         return
     found = READERS[path.parent.name](path)
-    expected = {name: path.with_suffix(f".{name}.csv") for name in ("pings", "transfers")}
+    expected = {name: path.with_suffix(f".{name}.csv") for name in ("pings", "transfers", "echoes", "unread")}
     assert set(found) == {name for name, file in expected.items() if file.exists()}
     for name, frame in found.items():
         assert known(frame) == expected[name].read_text(), known(frame)
 
 
-def test_host_and_target_of_mtr_are_the_regions():
-    [row] = ingest.read_files([SAMPLES / "mtr" / "handmade.json"], "mtr")["pings"].to_dict("records")
+def test_probes_and_targets_are_the_regions_and_what_failed_is_unread():
+    good, bad = SAMPLES / "globalping" / "handmade_probes.json", SAMPLES / "mtr" / "handmade.json"
+    out = ingest.read_files([good, bad], "globalping")
+    assert set(out["echoes"].from_region) == {"Example Net:Falkenstein", "Other Net:Paris"}
+    assert set(out["echoes"].to_region) == {"cdn.example.org"} and set(out["echoes"].source_file) == {str(good)}
+    assert out["unread"].path.value_counts().to_dict() == {str(good): 2, str(bad): 1}
+    atlas = ingest.read_files([SAMPLES / "ripe_atlas" / "handmade_list.json"], "ripe_atlas")
+    assert atlas["echoes"].received_at_s[0] == 1767607200 + 0.0811 and len(atlas["unread"]) == 1
+    [row] = ingest.read_files([bad], "mtr")["pings"].to_dict("records")
     assert (row["from_region"], row["to_region"], row["n_sent"], row["n_lost"]) == ("probe-a", "h.example.org", 10, 1)
 
 

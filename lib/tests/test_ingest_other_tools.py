@@ -16,8 +16,6 @@ OUTPUTS = {
     "NDT (ndt7-client):": '{"ServerFQDN":"a.example","Download":{"Throughput":{"Value":10.5,"Unit":"Mbit/s"}}}\n',
     "pScheduler:": '{"succeeded": true, "schema": 1, "packets-sent": 50, "histogram-latency": {"11.05": 50}}\n',
     "pScheduler: ": '{"succeeded":true,"intervals":[{"streams":[{"start":0,"throughput-bits":1.0e7}]}]}\n',
-    "RIPE Atlas:": '[{"fw":5020,"type":"ping","prb_id":77,"result":[{"rtt":81.1}]}]\n',
-    "Globalping:": '{"id":"a1","type":"ping","status":"finished","probesCount":1,"results":[]}\n',
     "tcping:": "PING a.example (10.9.0.2) on port 80.\nReply from a.example (10.9.0.2) on port 80: time=9 ms\n",
     "hping:": "HPING 10.9.0.2 (eth1 10.9.0.2): S set, 40 headers + 0 data bytes\nlen=44 ip=10.9.0.2 rtt=9.1 ms\n",
     "fping -J:": '{"resp":{"host":"10.9.0.2","seq":0,"size":64,"rtt":9.12}}\n',

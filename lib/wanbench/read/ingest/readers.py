@@ -19,6 +19,7 @@ from . import (
     cloudwatch,
     detection,
     flent,
+    globalping,
     host_metrics,
     iperf3,
     kafka_fault,
@@ -31,6 +32,7 @@ from . import (
     ping,
     probes,
     processors,
+    ripe_atlas,
     route,
     thinning,
 )
@@ -93,7 +95,9 @@ _BUILTIN = {
     "openmessaging": Reader(openmessaging.read, "*.result.json", loose=True),
     "netperf": Reader(netperf.read, loose=True),
     "flent": Reader(flent.read, loose=True),
+    "globalping": Reader(globalping.read, loose=True),
     "mtr": Reader(mtr.read, loose=True),
+    "ripe_atlas": Reader(ripe_atlas.read, loose=True),
     "route": Reader(route.read, "*.json"),
 }
 READERS = extensions("wanbench.readers", _BUILTIN)
