@@ -29,7 +29,7 @@ REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
 class Slowness:
     """
-    Slow a broker, by running `wanbench.measure.kafka.programs.processor_share` on its host, until `end` is called.
+    Slow a broker, by running `wanbench.measure.kafka.programs.process_limit` on its host, until `end` is called.
 
     `limit` are the program's options that say how much. `about` is its report: the method ("by") and the limit. Raise
     ExperimentError if the broker cannot be slowed.

@@ -31,7 +31,7 @@ def read(path) -> dict[str, pd.DataFrame]:
 
 
 def _row(one: Members) -> dict:
-    kind = one.text("kind")
+    kind = one.text("kind") or one.refuse(str(one.values)[:80], "the kind of an action")
     return {
         **{name: one.count(name) for name in ("number", "node_id", "leaders_moved")},
         **{name: one.number(name, most=LATEST_S) for name in _TIMES},
