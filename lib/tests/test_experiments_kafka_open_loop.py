@@ -11,7 +11,7 @@ from mock_kafka import PARTITIONS, HereHost, MockCluster
 from patience import comes_about
 
 from wanbench.errors import ParameterError
-from wanbench.measure.experiments import ExperimentError, KafkaLoad, KafkaOpenLoop, KafkaTrial, Ping
+from wanbench.measure.experiments import ExperimentError, KafkaLoad, KafkaOpenLoop, KafkaTrial, Ping, kafka_trial
 from wanbench.measure.experiments import kafka_open_loop_session as session
 from wanbench.measure.experiments.base import Load
 from wanbench.measure.kafka.programs import open_loop_consumer, open_loop_producer
@@ -33,6 +33,7 @@ from wanbench.read.ingest import kafka_open_loop
         ({"joins_at_s": 3}, "joins_at_s is 3 with 1 consumers"),
         ({"consumers": 4}, "consumers is 4; allowed: at most 3"),
         ({"topics": 100}, "has 400 clients"),
+        ({"placement": [[1]] * 3}, "KafkaOpenLoop placement"),
         ({"payload": "json", "record_bytes": 100}, "JSON records have at least 150"),
         ({"rate_records_per_s": 1e6, "duration_s": 1_000}, "would send 1,005,000,000 records"),
         ({"most_bytes": 1_000}, "most_bytes allows 1,000"),
@@ -277,7 +278,7 @@ def hosts(tmp_path):
 
 
 SMALL = {
-    "partitions": PARTITIONS, "replication": 1, "groups": 2, "record_bytes": 100, "duration_s": 2, "warmup_s": 1,
+    "partitions": PARTITIONS, "replication": 1, "groups": 2, "record_bytes": 100, "duration_s": 1, "warmup_s": 1,
     "linger_ms": 1, "drain_s": 60,
 }  # fmt: skip
 
@@ -295,11 +296,22 @@ def test_a_load_over_several_hosts_leaves_its_tables(hosts, tmp_path):
     ]  # fmt: skip
     found = kafka_open_loop.read(tmp_path / "kafka_open_loop/s.load.json")
     [row] = found["open_loop_loads"].to_dict("records")
-    assert row["n_intended"] == row["n_sent"] == row["n_acknowledged"] == row["n_received_per_group_min"] == 150
+    assert row["n_intended"] == row["n_sent"] == row["n_acknowledged"] == row["n_received_per_group_min"] == 100
     assert row["clock_method"] == session.ONE_CLOCK and row["n_failed"] == row["n_duplicates"] == 0
     assert len(began) == 2 and began[0] < row["start_s"] < time.time()
     histograms = found["open_loop_histograms"]
-    assert histograms.groupby(["what", "group"], dropna=False).n.sum().tolist() == [150] * 3
+    assert histograms.groupby(["what", "group"], dropna=False).n.sum().tolist() == [100] * 3
+    assert not any(process.is_running() for host in hosts for process in host.started)
+
+
+def test_a_trickle_ends_with_the_load_beside_it_and_loses_nothing(hosts, tmp_path):
+    trickle = KafkaOpenLoop(50, **SMALL | {"duration_s": 1000, "groups": 1, "placement": [[1]] * PARTITIONS})
+    with kafka_trial._trickling(trickle, hosts[0].cluster, hosts[:1], hosts[:1], tmp_path, "s") as files:
+        time.sleep(1.3)
+    assert "kafka_open_loop/s.load.json" in [file.path for file in files]
+    [row] = kafka_open_loop.read(tmp_path / "kafka_open_loop/s.load.json")["open_loop_loads"].to_dict("records")
+    assert row["n_intended"] == row["n_sent"] == row["n_acknowledged"] == row["n_received_per_group_min"] >= 65
+    assert row["warmup_s"] + row["duration_s"] == pytest.approx(row["n_sent"] / 50) and row["n_sent"] < 40_000
     assert not any(process.is_running() for host in hosts for process in host.started)
 
 
@@ -342,4 +354,4 @@ def test_a_clock_that_is_ahead_is_taken_off(hosts, tmp_path, monkeypatch):
     [row] = found["open_loop_loads"].to_dict("records")
     assert (row["clock_offset_ms"], row["clock_error_ms"]) == (600_000, pytest.approx(1.1))
     received = found["open_loop_histograms"].query("what == 'end to end'")
-    assert received.n_negative.sum() == received.n.sum() == 150, "both read one clock here"
+    assert received.n_negative.sum() == received.n.sum() == 100, "both read one clock here"

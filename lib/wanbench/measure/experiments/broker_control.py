@@ -160,8 +160,8 @@ class BrokerControl:
         return self._limit(action, row, "--share", f"{action.share:g}")
 
     def _disk(self, action, view, row) -> Callable[[], None]:
-        folder = self.cluster.log_folder(action.node_id)
-        return self._limit(action, row, "--disk", f"{action.disk_bytes_per_s:.0f}", "--folder", folder)
+        limit = ["--disk", f"{action.disk_bytes_per_s:.0f}", "--folder", self.cluster.log_folder(action.node_id)]
+        return self._limit(action, row, *limit, "--credit", f"{action.disk_credit_bytes or 0:.0f}")
 
     def _limit(self, action, row, *limit: str) -> Callable[[], None]:
         if action.node_id in self.slow:
@@ -282,7 +282,7 @@ def apply_sizes(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...])
         undoing.callback(_restart_dead, cluster)  # undone last, because a broker starts slowly under a quota
         for broker, size in wanted:
             if size.link_bps is not None:
-                _set_links(broker, size.link_bps, cluster, undoing)
+                _set_links(broker, size, cluster, undoing)
         for broker, size in wanted:
             if size.processors is not None:
                 slowness = Slowness(cluster, broker.node_id, "--share", f"{size.processors:g}")
@@ -295,18 +295,19 @@ def apply_sizes(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...])
         yield
 
 
-def _set_links(broker, rate_bps, cluster, undoing) -> None:
+def _set_links(broker, size, cluster, undoing) -> None:
     links, region = links_of(broker.host), broker.host.region
     if not hasattr(links, "set_gateway"):
         raise ExperimentError(f"the rate of the links of {broker.host.name} cannot be set")
     if sum(other.host.region == region for other in cluster.brokers) > 1:
         raise ExperimentError(f"link_bps needs a region with one broker; {region} has several")
     undoing.callback(links.set_gateway, region, links.gateways.get(region))
-    links.set_gateway(region, rate_bps)
+    links.set_gateway(region, size.burst_bps or size.link_bps)
+    wanted = {"rate_bps": size.link_bps, "burst_rate_bps": size.burst_bps, "burst_bytes": size.burst_bytes}
     for pair, link in dict(links.links).items():
         if pair[1] == region:
-            undoing.callback(links.set_link, *pair, rate_bps=link.rate_bps)
-            links.set_link(*pair, rate_bps=rate_bps)
+            undoing.callback(links.set_link, *pair, **{name: getattr(link, name) for name in wanted})
+            links.set_link(*pair, **wanted)
 
 
 def _restart_dead(cluster) -> None:

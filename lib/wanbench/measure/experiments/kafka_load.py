@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from math import ceil
 from typing import ClassVar
 
-from wanbench.checks import refusal
 from wanbench.errors import ParameterError
 from wanbench.formatting import count
 from wanbench.measure.kafka.java_commands import checked_flags
 
 from .base import ClientLoad, bounded, check_declared, one_of
 from .kafka_load_session import LoadSession
-from .load_settings import ACKS, COMPRESSIONS, GENERATED, check_clients, check_sent_bytes
+from .load_settings import ACKS, COMPRESSIONS, GENERATED, check_clients, check_sent_bytes, checked_placement
 
 START_S = 3.0  # time to start one tool; n tools take about sqrt(n) times as long
 AROUND_S = 4.0  # time to create and delete topics, and to count batches
@@ -137,7 +136,7 @@ class KafkaLoad(ClientLoad):
         check_declared(self)
         check_clients(self, producer_settings=_OWNED, topic_settings={"message.timestamp.type": "give timestamps"})
         checked_flags(self.jvm)
-        object.__setattr__(self, "placement", _checked_placement(self))
+        object.__setattr__(self, "placement", checked_placement(self))
         for objection in _objections(self):
             raise ParameterError(f"KafkaLoad {objection}")
         check_sent_bytes(self, self._sent_bytes())
@@ -304,18 +303,3 @@ def _objections(load) -> Iterator[str]:
                 f"{name} is {getattr(load, name)}; above {REQUEST_BYTES - margin}, set max.request.size in "
                 "producer_settings and max.message.bytes in topic_settings."
             )
-
-
-def _checked_placement(load) -> tuple[tuple[int, ...], ...] | None:
-    """
-    Return the placement as tuples; raise ParameterError unless it has a node id for each replica of each partition.
-    """
-    placement, partitions, replication = load.placement, load.partitions, load.replication
-    if placement is None:
-        return None
-    rows = placement if isinstance(placement, list | tuple) else ()
-    rows = [nodes for nodes in rows if isinstance(nodes, list | tuple) and [*map(type, nodes)] == [int] * replication]
-    if not len(rows) == len(placement) == partitions:
-        allowed = f"{replication} node ids for each of {partitions} partitions"
-        raise refusal("KafkaLoad placement", placement, allowed)
-    return tuple(map(tuple, rows))

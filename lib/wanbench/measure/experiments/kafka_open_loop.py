@@ -13,7 +13,7 @@ from wanbench.measure.kafka.programs.clients import HEAD, n_records
 
 from .base import ClientLoad, bounded, check_declared, one_of
 from .kafka_open_loop_session import OpenLoopSession
-from .load_settings import ACKS, COMPRESSIONS, GENERATED, check_clients, check_sent_bytes
+from .load_settings import ACKS, COMPRESSIONS, GENERATED, check_clients, check_sent_bytes, checked_placement
 
 START_S, END_S = 7.0, 2.0  # overhead before the first record and after the last answer, measured on two processors
 MOST_RECORDS = 50_000_000
@@ -84,7 +84,7 @@ class KafkaOpenLoop(ClientLoad):
     drain_s : float
         After the schedule, how long to wait for acknowledgements, and then again for receipts. Records received later
         count as lost.
-    payload, client_rack
+    payload, client_rack, placement
         See `KafkaLoad`.
     most_bytes : float
         Maximum total payload.
@@ -101,6 +101,7 @@ class KafkaOpenLoop(ClientLoad):
     topics: int = bounded(1, 1, 1_000)
     partitions: int = bounded(3, 1, 10_000)
     replication: int = bounded(3, 1, 9)
+    placement: tuple[tuple[int, ...], ...] | None = None
     producers: int = bounded(1, 1, MOST_CLIENTS)
     groups: int = bounded(3, 1, 100)
     consumers: int = bounded(1, 1, MOST_CLIENTS)
@@ -131,6 +132,7 @@ class KafkaOpenLoop(ClientLoad):
         object.__setattr__(self, "acks", str(self.acks))
         check_declared(self)
         check_clients(self, producer_settings=_OWNED)
+        object.__setattr__(self, "placement", checked_placement(self))
         for objection in self._objections():
             raise ParameterError(f"KafkaOpenLoop {objection}")
         check_sent_bytes(self, self.n_records * self.record_bytes)

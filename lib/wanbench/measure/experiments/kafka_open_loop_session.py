@@ -3,6 +3,7 @@
 import json
 import re
 import tempfile
+import threading
 import time
 import zlib
 from collections import Counter
@@ -41,10 +42,15 @@ _RUN_S = 30.0
 
 
 class OpenLoopSession(ClientSession):
-    """A run of `settings` (a KafkaOpenLoop) on `cluster`; the clock of the first producer's host is the reference."""
+    """
+    A run of `settings` (a KafkaOpenLoop) on `cluster`; the clock of the first producer's host is the reference.
+
+    If `over` is set, producers stop, and the file keeps the length that the schedule then had.
+    """
 
     def __init__(self, load, *where):
         super().__init__(load, *where)
+        self.over = threading.Event()
         unique = self._unique("open-loop")
         self.topics = [f"{unique}-{number}" for number in range(load.topics)]
         self.producing = _by_host(self.producer_hosts, load.topics * load.producers)
@@ -181,6 +187,8 @@ class OpenLoopSession(ClientSession):
         return ", ".join(str(program) for program in programs if not self._line(program, key))
 
     def _look(self) -> None:
+        for program in self.producers if self.over.is_set() else ():
+            program.stop()
         for program in self._programs():
             self._lines.setdefault(str(program), []).extend(
                 line for line in program.new_lines() if "second" not in line
@@ -227,6 +235,10 @@ class OpenLoopSession(ClientSession):
             if program.done is not None:
                 with suppress(WanbenchError):
                     document[f"{program.role}s"].append(self._keep_program(program) | self._clock(program))
+        ended = [self._line(program, "ended") for program in self.producers]
+        if self.over.is_set() and all(ended):
+            due_s = sum(line["n_due"] for line in ended) / self.settings.rate_records_per_s
+            document["settings"]["duration_s"] = due_s - self.settings.warmup_s
         self._write("load.json", document)
 
     def _clock(self, program: Program) -> dict:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,6 +21,7 @@ from wanbench.runs import RawFile
 from .base import ExperimentError, Load, bounded, check_declared, cluster_of, links_of, one_of, reaching
 from .broker_control import apply_sizes
 from .iperf3 import Iperf3
+from .kafka_open_loop import KafkaOpenLoop
 from .load_settings import setting_pairs
 from .ping import Ping
 from .sampling import ProcessorUse
@@ -51,6 +52,9 @@ class KafkaTrial:
         Traffic from source to target, started when all producers send.
     ping : Ping, optional
         Pings in the same direction, started at the same time.
+    trickle : KafkaOpenLoop, optional
+        A light load for the same clients, such as 100 records/s, which measures latencies that `load` does not. It
+        sends before `load` starts, and ends with it.
     alongside : tuple of ConcurrentExperiment
         Further concurrent experiments. The times of `BrokerActions` count from when the load sends.
     client_regions : tuple of str, optional
@@ -77,6 +81,7 @@ class KafkaTrial:
     link: LinkSettings | None = None
     background: Iperf3 | None = None
     ping: Ping | None = None
+    trickle: KafkaOpenLoop | None = None
     alongside: tuple = ()
     client_regions: tuple[str, ...] | None = None
     broker_settings: Mapping[str, object] | None = None
@@ -93,6 +98,8 @@ class KafkaTrial:
     def __post_init__(self):
         if not isinstance(self.load, Load):
             raise refusal("KafkaTrial load", self.load, "an experiment that loads a cluster, such as a KafkaLoad")
+        if not isinstance(self.trickle, KafkaOpenLoop | None):
+            raise refusal("KafkaTrial trickle", self.trickle, "a KafkaOpenLoop, or None")
         for experiment in self.alongside:
             if not hasattr(experiment, "concurrently"):
                 message = f"KafkaTrial alongside has {experiment}; allowed: experiments with a method `concurrently`."
@@ -143,6 +150,7 @@ class KafkaTrial:
         parts += [f"brokers {', '.join(str(size or 'without limits') for size in sizes)}"] if sizes else []
         parts += [f"background {self.background}"] if self.background else []
         parts += [str(self.ping)] if self.ping else []
+        parts += [f"trickle: {self.trickle}"] if self.trickle else []
         return "; ".join([*parts, *map(str, self.alongside)])
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
@@ -170,6 +178,10 @@ class KafkaTrial:
                     files.append(stack.enter_context(part.concurrently(*where, **more)))
                 for part in filter(None, (self.background, self.ping)):
                     files.append(stack.enter_context(_while_sending(part, sending, *where)))
+                if self.trickle is not None:
+                    hosts = ([source], [target]) if clients is None else (clients, clients)
+                    trickling = _trickling(self.trickle, cluster_of(source), *hosts, folder, stem)
+                    files.append(stack.enter_context(trickling))
                 stack.callback(_decide, sending, False)
                 ends = (source, target) if clients is None else (clients, clients)
                 run = self.load.run if clients is None else self.load.run_on
@@ -248,25 +260,46 @@ def _decide(sending: Future, answer: bool) -> None:
         sending.set_result(answer)
 
 
-@contextmanager
-def _while_sending(experiment, sending: Future, *where) -> Iterator[list[RawFile]]:
+def _while_sending(experiment, sending: Future, *where) -> AbstractContextManager[list[RawFile]]:
     """Run an experiment of fixed duration in a thread once the load sends; yield its raw files."""
-    files: list[RawFile] = []
+    return _in_thread(lambda: experiment.run(*where) if sending.result() else (), lambda: _decide(sending, False))
+
+
+@contextmanager
+def _trickling(load, *where) -> Iterator[list[RawFile]]:
+    """Run a second load in a thread, from when it sends to the end of the block; yield its raw files."""
+    sending: Future = Future()
+    session = load.session(*where, lambda: _decide(sending, True))
 
     def run():
         try:
-            if sending.result():
-                files.extend(experiment.run(*where))
+            return session.run()
+        finally:
+            _decide(sending, False)
+
+    with _in_thread(run, session.over.set) as files:
+        if sending.result():
+            yield files
+
+
+@contextmanager
+def _in_thread(run: Callable[[], Iterable[RawFile]], end: Callable[[], None]) -> Iterator[list[RawFile]]:
+    """Call `run` in a thread, and `end` at the end of the block; yield the raw files, which `run` returns."""
+    files: list[RawFile] = []
+
+    def measure():
+        try:
+            files.extend(run())
         except LabError as error:
             files.extend(getattr(error, "files", ()))
             raise
 
-    with ThreadPoolExecutor(1, f"{experiment.name} of ") as pool:
-        done = pool.submit(run)
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(measure)
         try:
             yield files
         finally:
-            _decide(sending, False)
+            end()
     done.result()
 
 

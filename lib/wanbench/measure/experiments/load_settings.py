@@ -204,3 +204,18 @@ def _json_record(rng, record_bytes):
 
 _MAKERS = {"json": _json_record, "log": _log_record, "random": lambda rng, n: rng.randbytes(n).translate(_SEVEN_BITS)}
 GENERATED = tuple(_MAKERS)  # names of the payloads
+
+
+def checked_placement(load) -> tuple[tuple[int, ...], ...] | None:
+    """
+    Return the placement as tuples; raise ParameterError unless it has a node id for each replica of each partition.
+    """
+    placement, partitions, replication = load.placement, load.partitions, load.replication
+    if placement is None:
+        return None
+    rows = placement if isinstance(placement, list | tuple) else ()
+    rows = [nodes for nodes in rows if isinstance(nodes, list | tuple) and [*map(type, nodes)] == [int] * replication]
+    if not len(rows) == len(placement) == partitions:
+        allowed = f"{replication} node ids for each of {partitions} partitions"
+        raise refusal(f"{type(load).__name__} placement", placement, allowed)
+    return tuple(map(tuple, rows))

@@ -110,6 +110,9 @@ class BrokerSize:
     link_bps : float, optional
         Network rate of the broker's host in bit/s, for a region with one broker: all traffic that leaves the region
         shares this rate, and each link into the region has it. None leaves the links unchanged.
+    burst_bps, burst_bytes : float, optional
+        Burst credit of each link into the region: see `LinkSettings`. Traffic that leaves the region then shares
+        `burst_bps`.
     price_usd_per_hour : float, optional
         Price of one such broker; it does not affect measurements.
     """
@@ -118,6 +121,8 @@ class BrokerSize:
     processors: float | None = None
     link_bps: float | None = None
     price_usd_per_hour: float | None = None
+    burst_bps: float | None = None
+    burst_bytes: float | None = None
 
     def __post_init__(self):
         if not isinstance(self.name, str) or not self.name.strip() or not self.name.isprintable():
@@ -127,12 +132,18 @@ class BrokerSize:
             ("processors", SMALLEST_SHARE, MOST_PROCESSORS),
             ("link_bps", 1000, 1e12),
             ("price_usd_per_hour", 0, 1e6),
-            optional=("processors", "link_bps", "price_usd_per_hour"),
+            ("burst_bps", self.link_bps or 1000, 1e12),
+            ("burst_bytes", 1, 1e15),
+            optional=("processors", "link_bps", "price_usd_per_hour", "burst_bps", "burst_bytes"),
         )
+        if None in (self.link_bps, self.burst_bps, self.burst_bytes) and (self.burst_bps or self.burst_bytes):
+            raise refusal("BrokerSize burst_bps", self.burst_bps, "with both burst_bytes and link_bps, or None")
 
     def __str__(self) -> str:
         parts = [f"{self.processors:g} processors"] if self.processors is not None else []
         parts += [f"{self.link_bps / 1e6:g} Mbit/s"] if self.link_bps is not None else []
+        burst = f"{(self.burst_bps or 0) / 1e6:g} Mbit/s for {(self.burst_bytes or 0) / 1e6:g} MB of credit"
+        parts += [burst] if self.burst_bps else []
         return f"{self.name} ({', '.join(parts) or 'no limit'})"
 
 

@@ -20,6 +20,7 @@ from wanbench.methods.result import Estimate
 from wanbench.methods.result.means import half_width, ratio_estimate
 
 NAMES = {"messages_per_s": "rate of messages", "usd_per_billion": "cost per billion messages", "p99_ms": "p99"}
+NAMES["end_to_end_p99_ms"] = "p99 end to end"
 """Names of columns in sentences."""
 LEVEL = 0.95
 ASSUMPTION = (

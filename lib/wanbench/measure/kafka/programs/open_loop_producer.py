@@ -38,6 +38,7 @@ from .clients import HEAD, NAP_S, NS, RECORD, WARM_UP, WARM_UP_S, bucket, elapse
 
 TICK_S = 0.001  # length of a tick; one sleep per record, at several thousand a second, would take 10 % of a processor
 STATISTICS = {"statistics.interval.ms": 500}  # librdkafka then reports its counters at least once in every second
+STOPPED_S = 1.0  # less than the time after which a program that is asked to stop is killed
 COMMIT_S = 10.0  # timeout of a commit, and again of an abort; together less than the session's timeout at the end
 
 
@@ -295,10 +296,11 @@ class Process:
         return until(second) - until(second - 1)
 
     def drain(self) -> None:
-        """Wait for the end of the schedule, then up to `drain_s` for answers."""
-        end_ns = self.start_ns + round(self.length_s * NS)
-        give_up_ns = max(end_ns, time.time_ns()) + round(self.arguments.drain_s * NS)
-        while not self.stopped and (now_ns := time.time_ns()) < give_up_ns:
+        """Wait for the end of the schedule, then up to `drain_s` for answers, or `STOPPED_S` if stopped before it."""
+        early, end_ns = self.stopped, self.start_ns + round(self.length_s * NS)
+        end_ns = min(end_ns, time.time_ns()) if early else end_ns
+        give_up_ns = max(end_ns, time.time_ns()) + round((STOPPED_S if early else self.arguments.drain_s) * NS)
+        while self.stopped == early and (now_ns := time.time_ns()) < give_up_ns:
             self._look_at_backlog(now_ns)
             if now_ns > end_ns and not self._outstanding():
                 break
