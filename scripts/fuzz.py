@@ -8,12 +8,15 @@ that does not is kept in lib/tests/corpus/<reader>/, which `make test` reads aga
 from __future__ import annotations
 
 import argparse
+import gzip
 import hashlib
 import random
 import resource
 import sys
 import tempfile
 import time
+import zlib
+from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -75,11 +78,20 @@ def damaged(chance: random.Random, data: bytes, others: list[tuple[str, bytes]])
     return data[: 2 * LARGE]
 
 
+def unpacked(path: Path) -> int:
+    """Count the bytes that a gzip file unpacks to, up to where it is damaged; 0 for another file."""
+    total = 0
+    with suppress(OSError, EOFError, zlib.error), gzip.open(path) as file:
+        while part := file.read(100_000):
+            total += len(part)
+    return total
+
+
 def problem(read, path: Path) -> str:
     """Read a file; return what is wrong with how that went, or "" if nothing is."""
     from wanbench.errors import RawDataError
 
-    size_mb = path.stat().st_size / 1e6
+    size_mb = max(path.stat().st_size, unpacked(path)) / 1e6
     before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000, time.process_time()
     try:
         read(path)
