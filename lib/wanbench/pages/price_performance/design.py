@@ -70,8 +70,10 @@ def sizes_of_brokers(
     def trial(each: tuple, placement=None, rate_bps: float | None = None):
         rate_bps = rate_bps or sum(size.link_bps for size in each if size)
         records_per_s = rate_bps / 8 / load.record_bytes / load.producers
-        credit = sum(size.burst_bytes or 0 for size in each if size) / load.record_bytes / load.producers
-        records: dict = {"records": int(records_per_s * duration_s + credit)}
+        # in a burst a link carries its credit, and meanwhile its baseline
+        bursts = [size.burst_bytes / (1 - size.link_bps / size.burst_bps) for size in each if size and size.burst_bps]
+        extra = sum(bursts) / load.record_bytes / load.producers
+        records: dict = {"records": int(records_per_s * duration_s + extra)}
         records["warmup_records"] = int(records_per_s * warmup_s)
         return KafkaTrial(
             replace(load, placement=placement, **records),
