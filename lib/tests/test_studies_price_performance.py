@@ -183,11 +183,12 @@ def test_trials_have_the_largest_quantile_of_their_producers():
     seconds = pd.DataFrame(
         [
             {"run_id": "r", "test_id": "1", "attempt": 1, "what": what, "start_s": at, "length_s": 1.0, "n_lost": 0,
-             "fell_behind": False, "histogram": encoded_counts({ms * 1000: 99, 900_000: 1})}
+             "histogram": encoded_counts({ms * 1000: 99, 900_000: 1})}
             for what, at, ms in (("end to end", 9.5, 5), ("end to end", 12.0, 10), ("publish", 13.0, 2))
         ]
     )  # fmt: skip
     tables = {"producers": producers, "metrics": metrics, "tests": tests, "open_loop_histograms": seconds}
+    tables["open_loop_loads"] = seconds[["run_id", "test_id", "attempt"]].head(1).assign(late_p99_ms=4.9)
     rising = pd.DataFrame(
         [
             {"run_id": "r", "test_id": f"{k}", "setting": "a", "second": second, "batches": 100 + 10 * second + k}
@@ -203,6 +204,9 @@ def test_trials_have_the_largest_quantile_of_their_producers():
     assert row.usd_per_hour == pytest.approx(0.9) and row.usd_per_billion == pytest.approx(0.9 / 3.6e6 * 1e9)
     assert row.waited == pytest.approx(0.6)
     assert (row.end_to_end_p50_ms, row.end_to_end_p99_ms) == pytest.approx((10, 10), rel=2e-3)
+    tables["open_loop_loads"]["late_p99_ms"] = 5.1  # of a p99 of 10 ms
+    late = study.size_trials(TrialRates(rates, rising, none, "made"), tables, brokers=3).trials.iloc[0]
+    assert np.isnan(late.end_to_end_p50_ms) and late.p99_ms == 7.0
     assert found.failed.setting.tolist() == ["b"] and "broker 1 ended" in found.sentence
     assert "in trials of “a” rates still rose" in str(found)
     drifting = replace(made(), cautions=found.cautions)
@@ -247,7 +251,7 @@ def test_burst_credit_is_named_where_it_is_and_only_there():
     trials += [sampled("steady", [0, *(8e6 * rng.uniform(0.9, 1, 20))], f"3{n}") for n in range(20)]
     trials.append(sampled("endless", [0, *[24e6] * 20], "4"))
     trials.append(sampled("fallen", [0, *[24e6] * 8, *unfilled], "5"))
-    trials.append(sampled("done", [0, *[8e6] * 12, *[2e6] * 8], "6", [1500] * 13 + [0] * 8))
+    trials.append(sampled("done", [0, *[8e6] * 12, *[2e6] * 8], "6", [1500] * 13 + [0] * 9))
     trials.append(sampled("stalled", [0, *[2e6, 14e6, 8e6, 8e6] * 4, *[8e6] * 4], "7"))
     rates = SimpleNamespace(rates=pd.DataFrame([about for about, _ in trials]))
     samples = pd.DataFrame([row for _, rows in trials for row in rows])
@@ -255,7 +259,7 @@ def test_burst_credit_is_named_where_it_is_and_only_there():
     assert found.rows.setting[found.rows.burst_s.notna()].tolist() == ["bursting"] * 4 and len(found.rows) == 52
     [credit] = found.estimates
     assert credit.estimate == pytest.approx(15.5e6) and (credit.n, credit.basis) == (2, "2 trials")
-    assert "“bursting” on 4 of 4 links (after 7.75 s from 24 Mbit/s to 8 Mbit/s: a credit of 15.5 MB" in str(found)
+    assert "“bursting” on 4 of 4 links (after 7.75 s from 24.0 Mbit/s to 8.00 Mbit/s: a credit of 15.5 MB" in str(found)
     assert "“steady” on 0 of 40 links;" in str(found) and len(found.formatted_table()) == 52
     none = study.burst_credits(rates, {"link_samples": samples[samples.test_id == "4"]})
     assert str(none).startswith("On none of 2 links did the rate fall") and not none.estimates
