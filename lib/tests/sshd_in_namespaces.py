@@ -83,9 +83,11 @@ class SshdLab:
         Those of the regions; the operator's are added, and their delay is `control_delay_ms`.
     environment : mapping
         Variables that every login has.
+    hosts_per_region : int
+        How many hosts of each region the inventory lists. All hosts of a region share its sshd.
     """
 
-    def __init__(self, folder, links, control_delay_ms=1.0, environment=MappingProxyType({})):
+    def __init__(self, folder, links, control_delay_ms=1.0, environment=MappingProxyType({}), hosts_per_region=1):
         self.folder = folder
         variables = " ".join(f"{name}={value}" for name, value in environment.items())
         self.config = CONFIG + (f"SetEnv {variables}\n" if variables else "")
@@ -93,7 +95,8 @@ class SshdLab:
         control = {
             pair: LinkSettings(control_delay_ms) for region in self.regions for pair in permutations((OPERATOR, region))
         }
-        self.lab = LocalLab([*self.regions, OPERATOR], {**links, **control}, seed=1)
+        given = {"hosts_per_region": hosts_per_region, "seed": 1}
+        self.lab = LocalLab([*self.regions, OPERATOR], {**links, **control}, **given)
         self._daemons = {}
 
     def __enter__(self):
@@ -169,12 +172,13 @@ class SshdLab:
         proxy = [*self.lab.entering(OPERATOR), sys.executable, str(forward), "%h", "%p"]
         hosts = [
             {
-                "name": f"host-{number}",
+                "name": f"host-{number}" + f"-{place}" * (self.lab.hosts_per_region > 1),
                 "region": region,
                 "control_address": self.address(region),
-                "address": self.address(region),
+                "address": host.address,
             }
             for number, region in enumerate(self.regions)
+            for place, host in enumerate(self.lab.hosts[region])
         ]
         path = self.folder / "inventory.yml"
         shared = {

@@ -101,6 +101,10 @@ def test_a_path_is_one_of_the_lab_and_no_link_of_a_real_network_is_set():
         check_trials(plan_of(replace(TRIAL, link=link)), lab, REGIONS, {})
     lab.path_names = ("internet", "private")
     check_trials(plan_of(replace(TRIAL, path="private", link=link)), lab, REGIONS, {})
+    lab.kind = "ssh"
+    check_trials(plan_of(replace(FAR, path="private")), lab, (), {}, ["far"])
+    with pytest.raises(ParameterError, match="has path 'private'; allowed: None, because brokers on hosts by SSH"):
+        check_trials(plan_of(replace(TRIAL, path="private")), lab, REGIONS, {})
 
 
 def test_actions_need_their_broker_and_links_that_can_be_changed():

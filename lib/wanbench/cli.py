@@ -89,6 +89,7 @@ def parser() -> argparse.ArgumentParser:
     run = command("run", run_command, "run one notebook with your own parameters; its page goes to data/scratch")
     run.add_argument("notebook", help="name, any unambiguous part of a name, or path")
     flag(run, "publish", "put its page and findings on the site, replacing the usual ones")
+    flag(run, "dry", "show the plan and what rented hosts would cost, and measure nothing")
 
     resumes = "run notebooks with many sets of parameters; the same command resumes"
     batch = command("batch", batch_command, resumes, fresh=False, retry_failed=False)
@@ -213,6 +214,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     """Run `wanbench run`: publish one notebook; parameters given on the command line override those of files."""
     from .publish.jobs import Job, located, own_parameters
     from .publish.notebooks import find_notebook
+    from .publish.parameters import check_notebook
     from .publish.site import Site
 
     _set_environment(arguments)
@@ -220,8 +222,26 @@ def run_command(arguments: argparse.Namespace) -> int:
     given = _given(arguments, notebook)
     source, remark = ", ".join(map(str, arguments.file)), own_parameters(notebook, given, DEFAULT_PRESET)
     given = located(notebook, given, source)
+    if arguments.dry:
+        return _dry_run(notebook, check_notebook(notebook, given, source))
     site = Site.of(root()) if arguments.publish else Site.scratch(root(), notebook, given)
     return _publish([Job(notebook, given, source, remark=remark)], arguments.replay, site=site)
+
+
+def _dry_run(notebook: Path, given: dict) -> int:
+    """Run the cells of a notebook in this process until `campaign.run` shows the plan and ends the process."""
+    from .measure.campaign.start import AGAIN_VARIABLE
+    from .publish.notebooks import read_notebook, tags
+    from .publish.parameters import TAG
+
+    os.environ[AGAIN_VARIABLE] = "dry"
+    os.chdir(notebook.parent)
+    names: dict = {}
+    for cell in read_notebook(notebook).cells:
+        if cell.cell_type == "code":
+            exec(cell.source, names)
+            names |= given if TAG in tags(cell) else {}
+    raise ParameterError(f"{notebook.name} measures nothing; allowed: a notebook that measures.")
 
 
 def _given(arguments: argparse.Namespace, notebook: Path, sweeps: Sequence[tuple[str, list]] = ()) -> dict:

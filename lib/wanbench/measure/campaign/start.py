@@ -34,8 +34,8 @@ SAMPLES = "samples"  # The value of `lab` that selects the recording under `data
 SHARE_VARIABLE = "WANBENCH_SHARE_MACHINE"
 AGAIN_VARIABLE = "WANBENCH_AGAIN"
 """
-Name of an environment variable. "fresh" starts new runs; "retry-failed" repeats the failed tests of finished runs. The
-options `--fresh` and `--retry-failed` of `wanbench report` set it.
+Name of an environment variable. "fresh" starts new runs; "retry-failed" repeats the failed tests of finished runs;
+"dry" ends the process before it measures. The options `--fresh`, `--retry-failed` and `--dry` of the command set it.
 """
 
 
@@ -96,11 +96,16 @@ def run(
     n_hosts = max([1, *(n for regions in on_hosts for n in Counter(regions).values())])
     pair = cluster.get("mirrored") or {}  # its clusters use further hosts
     n_hosts += max((n for name in ("source", "target") for n in Counter(pair.get(name)).values()), default=0)
+    trials = [one for test in plan.tests for one in plan.experiments_of(test) if isinstance(one, KafkaTrial)]
+    n_hosts = max([n_hosts, *(region_and_number(at)[1] + 1 for one in trials for at in one.client_regions or ())])
     own = {"hosts_per_region": n_hosts, "sysctls": sysctls, "seed": plan.seed}
     opened = _lab(lab, plan.regions, _within(links, plan), **own, **(lab_options or {}))
     again = os.environ.get(AGAIN_VARIABLE)
     options = {**{"fresh": again == "fresh", "retry_failed": again == "retry-failed"}, **options}
     check_trials(plan, opened, brokers, cluster, [*external, *(["mirrored"] if "mirrored" in cluster else [])])
+    if again == "dry":
+        print(plan, *([opened.estimate(plan, campaign)[0]] if hasattr(opened, "estimate") else []), sep="\n")
+        sys.exit()
     if brokers or external:
         opened = KafkaLab(opened, brokers, external=external, **cluster)
     with _one_at_a_time() if lab == "local" else nullcontext():
@@ -268,6 +273,8 @@ def _objections(trial, lab, brokers: int, cluster, external) -> Iterator[str]:
     if trial.path is not None and trial.path not in lab.path_names:
         paths = ", ".join(lab.path_names) or "None, because there is only one path between hosts of this lab"
         yield f" has path {trial.path!r}; allowed: {paths}."
+    if trial.path is not None and lab.kind == "ssh" and not is_external:
+        yield f" has path {trial.path!r}; allowed: None, because brokers on hosts by SSH listen on one address."
     if trial.link is not None and trial.path is None and not can_set_links:
         yield f" has a link; allowed: None, because links of a {lab.kind} lab cannot be changed."
     if trial.gateway_bps and not hasattr(lab, "set_gateway"):

@@ -117,8 +117,12 @@ class TrialRates(Result):
         own = kept[KEY]
         return replace(self, rates=kept, seconds=self.seconds.merge(own, on=KEY), left_out=_at(self.left_out, levels))
 
-    def part(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return the rows of a table, such as link_samples, that belong to these trials."""
+    def part(self, frame: pd.DataFrame | None) -> pd.DataFrame:
+        """
+        Return the rows of a table, such as link_samples, that belong to these trials; MissingDataError if it is None.
+        """
+        if frame is None:
+            raise MissingDataError("the run has no table for this section, such as one of emulated links.")
         return frame.merge(self.rates[KEY], on=KEY)
 
     def marked(self, frame: pd.DataFrame) -> pd.DataFrame:

@@ -64,6 +64,7 @@ def two_paths(
     background_share: float,
     fit_records: bool = True,
     are_real: bool = False,
+    are_external: bool = False,
     alongside: tuple = (),
     seed: int = 0,
 ) -> list[Trial]:
@@ -88,6 +89,8 @@ def two_paths(
         Ratio of the background's rate to the link's.
     are_real : bool
         Whether the hosts are joined by both paths in reality, named as the settings; otherwise paths are emulated.
+    are_external : bool
+        Whether each path leads to an external cluster with the name of the path; otherwise the lab's cluster is used.
     """
     if not scales or not all(scale >= 1 and blocks >= 1 for scale, blocks in scales.items()):
         raise ParameterError(f"scales is {scales!r}; allowed: scales of at least 1, each with 1 block or more.")
@@ -108,7 +111,9 @@ def two_paths(
                 size = filling_record_bytes(batch_bytes, load.record_bytes) if fit_records else load.record_bytes
                 at = replace(load, batch_bytes=batch_bytes, record_bytes=size)
                 one = _trial(at, of[setting].link(rate_bps / scale), background_share, alongside)
-                trials.append(Trial(setting, (replace(one, path=setting) if are_real else one,), number))
+                real = {"path": setting} if are_real else {}
+                external = {"cluster": setting} if are_external else {}
+                trials.append(Trial(setting, (replace(one, **real, **external),), number))
     return trials
 
 

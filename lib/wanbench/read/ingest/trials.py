@@ -1,6 +1,7 @@
 """Read the settings of a run's trials from its plan into table trials."""
 
 import json
+import re
 
 import pandas as pd
 
@@ -59,7 +60,7 @@ def _row(run_id, test, experiment):
     row |= {name: experiment.get(name) for name in ("security", "gateway_bps", "system", "cluster")}
     return row | {
         "acks": None if load.get("acks") is None else str(load["acks"]),
-        "client_regions": None if experiment.get("client_regions") is None else len(experiment["client_regions"]),
+        "client_regions": len({re.sub(r"/\d+$", "", name) for name in experiment.get("client_regions") or ()}) or None,
         **_kafka_settings(experiment, load),
     }
 

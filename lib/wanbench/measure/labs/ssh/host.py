@@ -27,8 +27,9 @@ class HostRebooted(LabError):
 
 @dataclass
 class _Kept:
-    """The connection to a host, which copies of an `SshHost` share."""
+    """The connection to a host and its address on the path in use, which copies of an `SshHost` share."""
 
+    address: str
     lock: threading.Lock = field(default_factory=threading.Lock)
     connection: Connection | None = None
     boot_id: str | None = None
@@ -41,7 +42,8 @@ class SshHost(Host):
     If the connection is lost, the supervisor on the host ends all commands. The next command connects again; if the
     host was rebooted meanwhile, this command fails with HostRebooted.
 
-    `address` and `address_ipv6` are used for measuring: at these the lab's hosts reach each other. A host without a
+    `address` and `address_ipv6` are used for measuring: at these the lab's hosts reach each other. A lab with several
+    paths changes `address`, also that of copies of the host. A host without a
     `login` cannot be opened. `python` must be 3.8 or newer. With `sudo` every command runs as root, by `sudo -n`.
     `folder` is the folder in which the next connection makes the scratch folder; by default, it is the host's folder
     for temporary files.
@@ -61,9 +63,18 @@ class SshHost(Host):
         patience_s: float = PATIENCE_S,
         address_ipv6: str | None = None,
     ):
-        self.name, self.region, self.address, self.login = name, region, address, login
+        self.name, self.region, self.login = name, region, login
         self.python, self.sudo, self.patience_s, self.address_ipv6 = python, sudo, patience_s, address_ipv6
-        self._kept = _Kept()
+        self._kept = _Kept(address)
+
+    @property
+    def address(self) -> str:
+        """The host's address on the path in use."""
+        return self._kept.address
+
+    @address.setter
+    def address(self, address: str) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]  # copies share it
+        self._kept.address = address
 
     def open(self) -> SshHost:
         """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv6Address
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from .connection import Login
 from .host import PATIENCE_S, SshHost
 
 _LOGIN = ("user", "key_file", "known_hosts_file", "port")
-_HOST = ("name", "region", "latitude_deg", "longitude_deg", "control_address", "address", "address_ipv6")
+_HOST = ("name", "region", "latitude_deg", "longitude_deg", "control_address", "address", "address_ipv6", "paths")
 _OTHER = ("jump", "proxy_command", "python", "sudo", "patience_s")
 _DEFAULTS = {"port": 22, "python": "python3", "sudo": False, "patience_s": PATIENCE_S}
 _ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]*")
@@ -26,15 +26,21 @@ _IPV4 = re.compile(r"(\d{1,3}\.){3}\d{1,3}")
 
 @dataclass(frozen=True)
 class Entry:
-    """A host of the inventory, with the coordinates that the inventory gives for its region (None if it gives none)."""
+    """
+    A host of the inventory, with the coordinates that the inventory gives for its region (None if it gives none), and
+    its address on each path.
+    """
 
     host: SshHost
     latitude_deg: float | None
     longitude_deg: float | None
+    paths: Mapping[str, str] = field(default_factory=dict)
 
     def as_dict(self) -> dict:
         """Return the fields that a manifest records; they contain nothing about the login."""
-        place = {"name": self.host.name, "region": self.host.region, "address": self.host.address}
+        address = next(iter(self.paths.values()), self.host.address)
+        place: dict = {"name": self.host.name, "region": self.host.region, "address": address}
+        place |= {"paths": dict(self.paths)} if self.paths else {}
         place |= {"address_ipv6": self.host.address_ipv6} if self.host.address_ipv6 else {}
         if self.latitude_deg is not None:
             place |= {"latitude_deg": self.latitude_deg, "longitude_deg": self.longitude_deg}
@@ -90,6 +96,8 @@ def read_inventory(path: str | Path) -> Inventory:
     entries = tuple(reader.entry(number, fields, jumps) for number, fields in enumerate(hosts, 1))
     for what in ("name", "address", "address_ipv6"):
         values = [getattr(entry.host, what) for entry in entries]
+        if what == "address":
+            values += [one for entry in entries for one in {*entry.paths.values()} - {entry.host.address}]
         if twice := [value for value in filter(None, values) if values.count(value) > 1]:
             raise ParameterError(f"{path}: two hosts have the {what} {twice[0]!r}; allowed: each once.")
     return Inventory(str(path), entries)
@@ -123,9 +131,13 @@ class _Reader:
                 "the catalogue (wanbench.regions.catalogue())."
             )
         login = self._login(place, given, "control_address")
-        address = given.get("address", login.address)
-        if not _IPV4.fullmatch(str(address)):
-            raise refusal(f"{place}: address", address, "an IPv4 address of the host itself")
+        paths = _fields(given.get("paths", {}), f"{place}: paths")
+        if paths and "address" in given:
+            raise ParameterError(f"{place} has both address and paths; allowed: one of them.")
+        address = next(iter(paths.values()), given.get("address", login.address))
+        for path, one in {"address": address, **paths}.items():
+            if not _IPV4.fullmatch(str(one)):
+                raise refusal(f"{place}: {path}", one, "an IPv4 address of the host itself")
         address_ipv6 = given.get("address_ipv6")
         if address_ipv6 is not None and not _is_ipv6(address_ipv6):
             raise refusal(f"{place}: address_ipv6", address_ipv6, "an IPv6 address of the host itself")
@@ -140,7 +152,7 @@ class _Reader:
         patience_s = check_number(f"{place}: patience_s", given["patience_s"], 2, 3600)
         more: dict = {"python": python, "sudo": sudo, "patience_s": patience_s, "address_ipv6": address_ipv6}
         host = SshHost(name, region, str(address), login, **more)
-        return Entry(host, latitude, longitude)
+        return Entry(host, latitude, longitude, paths)
 
     def _login(self, place, given, name) -> Login:
         address = given.get(name)

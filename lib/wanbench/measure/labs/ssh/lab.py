@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
 
-from wanbench.checks import check_number
+from wanbench.checks import check_choice, check_number, refusal
 from wanbench.errors import LabError
 from wanbench.measure.labs.base import Host, Lab, Offset, clock_offset
 
@@ -92,6 +92,8 @@ class SshLab(Lab):
     """
     Hosts of an inventory. The network between them is real: links cannot be set, counted or cut.
 
+    If the inventory gives each host an address on each of several paths, trials choose between these paths.
+
     Parameters
     ----------
     regions : sequence of str
@@ -135,6 +137,17 @@ class SshLab(Lab):
         self._entries = [entry for some in entries.values() for entry in some]
         self.settings = {"hosts": [entry.as_dict() for entry in self._entries]}
         self._facts: dict[str, dict] = {}
+        if len(ways := {tuple(sorted(entry.paths)) for entry in self._entries}) > 1:
+            raise refusal(f"{inventory.path}: paths", ways, "the same names for all hosts of a lab, or for none")
+        self.path_names = min(ways, default=())
+        for entry in self._entries:
+            entry.host.paths = self if self.path_names else None
+
+    def use(self, path: str) -> None:
+        """Make all hosts use their addresses on this path."""
+        check_choice("path", path, self.path_names)
+        for entry in self._entries:
+            entry.host.address = entry.paths[path]
 
     def __enter__(self) -> SshLab:
         try:
