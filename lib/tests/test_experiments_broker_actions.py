@@ -23,6 +23,7 @@ DEMOTE = BrokerAction("demote", 1)
     [
         ({"kind": "stop"}, "kind"),
         ({"kind": "slow", "node_id": 1, "share": 1.0}, "share"),
+        ({"kind": "slow", "node_id": 1, "disk_credit_bytes": 1e6}, "with 'disk' only"),
         ({"kind": "disk", "node_id": 1}, "disk_bytes_per_s is None; allowed: a rate"),
         ({"kind": "disk", "node_id": 1, "disk_bytes_per_s": 9e3}, "disk_bytes_per_s"),
         ({"kind": "link", "node_id": 1}, "changes nothing"),

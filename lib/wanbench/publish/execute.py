@@ -1,5 +1,6 @@
 """Run a notebook with papermill: check its parameters, show progress, forward Ctrl-C, and report failures."""
 
+import logging
 import os
 import shutil
 import signal
@@ -83,6 +84,7 @@ class Client(PapermillNotebookClient):
     def _forward(self, signal_number, frame):
         self.interrupted += 1
         if self.interrupted > 2:
+            logging.getLogger("asyncio").disabled = True  # it would print a traceback when the kernel is seen to die
             raise KeyboardInterrupt
         with suppress(OSError):
             if self.interrupted == 2:

@@ -213,7 +213,8 @@ def _locked(folder):
 
 
 def _newest(parent, full_hash):
-    for folder in sorted(parent.glob(f"*-{full_hash[:8]}*"), key=lambda path: path.name, reverse=True):
+    # Not by glob, which keeps the compiled pattern of each run.
+    for folder in sorted((path for path in parent.iterdir() if f"-{full_hash[:8]}" in path.name), reverse=True):
         if not folder.is_dir():
             continue
         path = folder / journal.NAME

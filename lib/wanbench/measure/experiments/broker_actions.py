@@ -59,6 +59,8 @@ class BrokerAction:
         which records arrive for the moved replicas never ends.
     disk_bytes_per_s : float or None
         With "disk", how much the broker may write.
+    disk_credit_bytes : float or None
+        With "disk", what the broker may write at full speed before that (burst credit).
 
     Examples
     --------
@@ -77,6 +79,7 @@ class BrokerAction:
     rate_bps: float | None = bounded(None, 1000, 1e12)
     throttle_bytes_per_s: float | None = bounded(None, 1, 1e12)
     disk_bytes_per_s: float | None = bounded(None, 1e4, 1e12)  # slower, a killed broker would not end soon
+    disk_credit_bytes: float | None = bounded(None, 1, 1e15)
 
     def __post_init__(self):
         check_number("BrokerAction node_id", self.node_id, 1, 1_000_000, whole=True, optional=True)
@@ -90,6 +93,8 @@ class BrokerAction:
             raise refusal("BrokerAction throttle_bytes_per_s", self.throttle_bytes_per_s, "with 'reassign' only")
         if (self.disk_bytes_per_s is None) == (self.kind == "disk"):
             raise refusal("BrokerAction disk_bytes_per_s", self.disk_bytes_per_s, "a rate with 'disk', None without")
+        if self.disk_credit_bytes is not None and self.kind != "disk":
+            raise refusal("BrokerAction disk_credit_bytes", self.disk_credit_bytes, "with 'disk' only")
         if self.kind == "rebalance" and self.node_id is not None:
             raise refusal("BrokerAction node_id", self.node_id, "None with the kind 'rebalance'")
 
@@ -102,6 +107,7 @@ class BrokerAction:
         whom = "" if self.node_id is None else f" broker {self.node_id}"
         how = f" to {self.share:g} processors" if self.kind == "slow" else ""
         how += f" to {self.disk_bytes_per_s:g} bytes/s" if self.disk_bytes_per_s else ""
+        how += f" after {self.disk_credit_bytes:g} bytes" if self.disk_credit_bytes else ""
         how += "".join(f" {name} {value:g}" for name, value in self.link_changes.items())
         how += f" at {self.throttle_bytes_per_s:g} bytes/s" if self.throttle_bytes_per_s else ""
         lasts = f" for {self.for_s:g} s" if self.kind in LASTING else ""

@@ -160,8 +160,8 @@ class BrokerControl:
         return self._limit(action, row, "--share", f"{action.share:g}")
 
     def _disk(self, action, view, row) -> Callable[[], None]:
-        folder = self.cluster.log_folder(action.node_id)
-        return self._limit(action, row, "--disk", f"{action.disk_bytes_per_s:.0f}", "--folder", folder)
+        limit = ["--disk", f"{action.disk_bytes_per_s:.0f}", "--folder", self.cluster.log_folder(action.node_id)]
+        return self._limit(action, row, *limit, "--credit", f"{action.disk_credit_bytes or 0:.0f}")
 
     def _limit(self, action, row, *limit: str) -> Callable[[], None]:
         if action.node_id in self.slow:

@@ -240,7 +240,7 @@ def read_jsonl(path, *, about=None) -> Sheet:
         except (ValueError, RecursionError) as error:
             expected = f"a list with {OBJECT}"
             raise RawDataError(path, getattr(error, "lineno", None), formatted(error), expected) from None
-        text, lines = "", range(1, len(rows) + 1)
+        text, lines = "", [*range(1, len(rows) + 1)]
     for number, line in enumerate(text.split("\n"), 1):
         rest = line.strip()
         while rest:

@@ -3,7 +3,8 @@ Limit a process to a number of processors, such as 0.5, or its writes to a disk 
 
 Needs only plain Python on the host: `python process_limit.py --pid-file <file> --share <processors>`, or `--disk
 <bytes/s> --folder <folder on the disk>` instead of `--share`. The file holds the process id; when it changes, the new
-process is limited instead.
+process is limited instead. With `--credit <bytes>` a disk has full speed until these bytes are used up, as the disks of
+small instances do (a token bucket).
 
 The program uses the first of these methods that the kernel allows, and names it in its only line of output:
 
@@ -26,6 +27,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import signal
 import sys
 import time
@@ -38,6 +40,7 @@ LOOK_S = 0.1
 LISTED = "control-groups"
 ROOT = "/sys/fs/cgroup"
 V1, V2, CYCLES = "cgroup v1", "cgroup v2", "duty cycles"
+COUNTED = {V1: ("blkio.throttle.io_service_bytes", "Write "), V2: ("io.stat", ".*wbytes=")}  # bytes written, by disk
 
 
 def _read(path: str) -> str:
@@ -51,11 +54,16 @@ def _write(path: str, text: str) -> None:
 
 
 class Limit(NamedTuple):
-    """A limit: its controller and the content of its group's files by version of cgroups, and how it is reported."""
+    """
+    A limit: its controller and the content of its group's files by version of cgroups, and how it is reported.
+
+    `lifted` is the content of the files without the limit, for a disk with burst credit.
+    """
 
     controllers: dict[str, str]
     files: dict[str, dict[str, str]]
-    about: dict[str, object]
+    about: dict
+    lifted: dict[str, dict[str, str]] | None = None
 
 
 def processor_limit(share: float) -> Limit:
@@ -66,7 +74,7 @@ def processor_limit(share: float) -> Limit:
     return Limit({V1: "cpu", V2: "cpu"}, files, {"period_s": PERIOD_S, "share": share})
 
 
-def disk_limit(bytes_per_s: float, folder: str) -> Limit:
+def disk_limit(bytes_per_s: float, folder: str, credit_bytes: float = 0.0) -> Limit:
     """Limit writes to the disk of a folder. Raise OSError if the folder is not on a disk, as in a tmpfs or overlay."""
     number = os.stat(folder).st_dev
     device = f"{os.major(number)}:{os.minor(number)}"
@@ -74,9 +82,11 @@ def disk_limit(bytes_per_s: float, folder: str) -> Limit:
         raise OSError(f"{folder} is not directly on a disk; let TMPDIR name a folder that is")
     if os.path.exists(f"{block}/partition"):  # the kernel limits whole disks only
         device = _read(f"{os.path.realpath(block)}/../dev")
-    v1 = {"blkio.throttle.write_bps_device": f"{device} {bytes_per_s:.0f}"}
-    files = {V1: v1, V2: {"io.max": f"{device} wbps={bytes_per_s:.0f}"}}
-    return Limit({V1: "blkio", V2: "io"}, files, {"disk_bytes_per_s": bytes_per_s})
+    v1, v2 = "blkio.throttle.write_bps_device", "io.max"
+    files = {V1: {v1: f"{device} {bytes_per_s:.0f}"}, V2: {v2: f"{device} wbps={bytes_per_s:.0f}"}}
+    lifted = {V1: {v1: f"{device} 0"}, V2: {v2: f"{device} wbps=max"}}
+    about = {"device": device, "disk_bytes_per_s": bytes_per_s, "disk_credit_bytes": credit_bytes}
+    return Limit({V1: "blkio", V2: "io"}, files, about, lifted if credit_bytes else None)
 
 
 class Group:
@@ -90,12 +100,15 @@ class Group:
         self.folder = f"{parent}/wanbench-{uuid.uuid4().hex[:12]}"
         os.mkdir(self.folder)
         try:
-            for name, text in limit.files[way].items():
-                _write(f"{self.folder}/{name}", text)
+            self.set(limit.files)
             self.add(pid)
         except OSError:
             os.rmdir(self.folder)
             raise
+
+    def set(self, files: dict[str, dict[str, str]]) -> None:
+        for name, text in files[self.way].items():
+            _write(f"{self.folder}/{name}", text)
 
     def add(self, pid: int) -> None:
         _write(f"{self.folder}/cgroup.procs", str(pid))
@@ -132,6 +145,31 @@ def group_for(pid: int, limit: Limit) -> Group | None:
             with suppress(OSError):
                 return Group(way, parent, limit, pid)
     return None
+
+
+class Credit:
+    """
+    The burst credit of a disk: its limit is lifted until the credit is used up.
+
+    The credit grows by the limit's rate, up to its size. The limit is lifted again once a second's growth is left.
+    Bytes written beyond the credit, between two looks, are paid back.
+    """
+
+    def __init__(self, limit: Limit, group: Group):
+        self.limit, self.group, self.limited = limit, group, True
+        self.rate, self.size = limit.about["disk_bytes_per_s"], limit.about["disk_credit_bytes"]
+        self.left, self.at_s, self.written = self.size, time.monotonic(), 0
+
+    def look(self) -> None:
+        name, before = COUNTED[self.group.way]
+        text = _read(f"{self.group.folder}/{name}")
+        counted = re.search(f"^{self.limit.about['device']} {before}([0-9]+)", text, re.MULTILINE)
+        now_s, written = time.monotonic(), int(counted[1]) if counted else 0
+        earned = self.rate * (now_s - self.at_s) - (written - self.written)
+        self.left, self.at_s, self.written = min(self.left + earned, self.size), now_s, written
+        if self.limited != (self.left <= (self.rate if self.limited else 0)):
+            self.limited = not self.limited
+            self.group.set(self.limit.files if self.limited else self.limit.lifted)
 
 
 class Slowing:
@@ -174,7 +212,10 @@ class Slowing:
 
     def _follow(self, group: Group) -> None:
         """Keep the process in its group, even after it restarts or is moved to another group."""
+        credit = Credit(self.limit, group) if self.limit.lifted else None
         while not self.stopped:
+            if credit is not None:
+                credit.look()
             time.sleep(LOOK_S)
             pid = self._pid()
             if pid and str(pid) not in _read(f"{group.folder}/cgroup.procs").split():
@@ -206,11 +247,13 @@ def main(given=None) -> int:
     what.add_argument("--share", type=float, help="of one processor")
     what.add_argument("--disk", type=float, help="bytes per second that the process may write")
     parser.add_argument("--folder", default=".", help="a folder on the disk; default: the current one")
+    parser.add_argument("--credit", type=float, default=0.0, help="bytes at full speed before the limit of a disk")
     parser.add_argument("--way", choices=(V1, V2, CYCLES), help="default: the first that the kernel allows")
     parser.add_argument("--stop-file", help="end once this file exists")
     given = parser.parse_args(given)
     try:
-        limit = processor_limit(given.share) if given.disk is None else disk_limit(given.disk, given.folder)
+        disk = given.disk, given.folder, given.credit
+        limit = processor_limit(given.share) if given.disk is None else disk_limit(*disk)
         slowing = Slowing(given.pid_file, limit, given.way, given.stop_file)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, slowing.stop)
