@@ -238,7 +238,7 @@ class OpenLoopSession(ClientSession):
         ended = [self._line(program, "ended") for program in self.producers]
         if self.over.is_set() and all(ended):
             due_s = sum(line["n_due"] for line in ended) / self.settings.rate_records_per_s
-            document["settings"]["duration_s"] = due_s - self.settings.warmup_s
+            document["settings"]["duration_s"] = max(due_s - self.settings.warmup_s, 0.0)
         self._write("load.json", document)
 
     def _clock(self, program: Program) -> dict:

@@ -27,7 +27,7 @@ def region_bytes(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> pd.Da
     Returns DataFrame: One row per trial: its key (`KEY`); `link_bytes`, the bytes on all links together, including
         headers and lost packets; `records`, the records in the log, each counted once, not once per replica.
     """
-    samples = rates.part(tables["link_samples"])
+    samples = rates.part(tables.get("link_samples"))
     groups = samples.groupby(LINK)[["bytes_delivered", "bytes_lost"]]
     carried = (groups.max() - groups.min()).sum(axis=1).groupby(level=KEY)
     every = tables["links"].groupby("run_id").size()

@@ -15,31 +15,36 @@ from wanbench.methods.result import Estimate, RowsResult
 from wanbench.methods.result.means import mean_of
 from wanbench.methods.trials.rates import TrialRates
 
-LEAST_WINDOWS = 3  # at each of the two rates, so that a slow or fast window is no rate
-FALL = 0.8
+LEAST_WINDOWS = 4  # at each of the two rates, so that a slow or fast window is no rate; shorter bursts go unseen
+FALL, SCATTER = 0.8, 0.05
 """
-A link whose queue is not empty carries its rate. If the later rate, with a queue, is at most this share of the earlier
-one, the link's own rate fell: the mean over windows of a full link varies by less than 5 %.
+A link whose queue never empties carries exactly its rate: successive windows that end and begin with a queue then
+differ by less than 2 %, and by more than 5 % if a load or the machine limits the link. If such a rate is at most 80 %
+of an earlier one, the link's own rate fell.
 """
 NUMBERS = ("burst_s", "before_bps", "after_bps", "credit_bytes")
-METHOD = "bytes above the later rate, which is the mean of the last windows with a queue; Student's t over trials"
-ASSUMPTION = "All brokers of a trial have the same credit, full at the start, and use it up at the same time"
+METHOD = (
+    "bytes above the later rate, mean over the links of a trial that slowed; Student's t over trials. Too small by up "
+    "to what a link carries between two samples at the later rate, because the load may begin at any time between them"
+)
+ASSUMPTION = "A link's credit is full when the load begins, and nothing else lowers the rate of a full link"
 
 
 @dataclass(frozen=True, repr=False)
 class Credits(RowsResult):
     """
-    The fall of the rate of links into brokers, one row per trial; its numbers are NaN if the rate did not fall.
+    The fall of the rate of each loaded link into a broker, a row per link and trial; NaN if the rate did not fall.
 
-    before_bps, after_bps: Rate of a link before and after it. credit_bytes: What a link carried above `after_bps`.
+    before_bps, after_bps: The rate before and after it. credit_bytes: What the link carried above `after_bps`.
     burst_s: How long that takes at `before_bps`.
     """
 
-    TITLE = "Fall of the rate into a broker, by trial"
+    TITLE = "Fall of the rate of links into brokers"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        values = self.rows.dropna(subset="credit_bytes").groupby("setting", sort=False).credit_bytes
+        links = self.rows.dropna(subset="credit_bytes").groupby(["setting", *KEY], sort=False)
+        values = links.credit_bytes.mean().groupby(level="setting", sort=False)
         about: dict = {"unit": "bytes", "method": METHOD, "assumption": ASSUMPTION}
         texts = "burst credit of “{}”", "With “{}”, the burst credit of a link is {{}}"
         named = [(*(text.format(name) for text in texts), each) for name, each in values]
@@ -49,9 +54,9 @@ class Credits(RowsResult):
     def sentence(self) -> str:
         credits, parts = iter(self.estimates), []
         if self.rows.burst_s.isna().all():
-            return f"In none of {count(len(self.rows), 'trial')} did a rate fall as when burst credit is used up."
+            return f"On none of {count(len(self.rows), 'link')} did the rate fall as when burst credit is used up."
         for name, rows in self.rows.groupby("setting", sort=False):
-            parts.append(f"“{name}” in {rows.burst_s.count()} of {count(len(rows), 'trial')}")
+            parts.append(f"“{name}” on {rows.burst_s.count()} of {count(len(rows), 'link')}")
             if rows.burst_s.any():
                 (burst_s, before, after, _), one = rows[[*NUMBERS]].mean(), next(credits)
                 parts[-1] += f" (after {quantity(burst_s, 's')} from {quantity(before, 'bit/s')} to "
@@ -62,42 +67,43 @@ class Credits(RowsResult):
 
 def burst_credits(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> Credits:
     """
-    Find a lasting fall of the rate from clients to brokers in each trial, until its first producer ends.
+    Find a lasting fall of the rate of each link from clients to a broker, in each trial.
 
     Raises MissingDataError: no trial has samples of links.
     """
     samples, rows = tables.get("link_samples", pd.DataFrame()), []
-    about = rates.rates[[*KEY, "setting", "from_region", "end_s"]].rename(columns={"end_s": "until_s"})
+    about = rates.rates[[*KEY, "setting", "from_region"]]
     seen = windows(samples).merge(about, on=KEY) if len(samples) else pd.DataFrame()
     if seen.empty:
         raise MissingDataError("the run has no samples of links, so burst credit cannot be seen.")
-    seen = seen[(seen.link_from == seen.from_region) & (seen.end_s <= seen.until_s)]
-    seen = seen.assign(number=seen.groupby(LINK).cumcount(), length_s=seen.end_s - seen.start_s)
-    for (*key, setting), own in seen.groupby([*KEY, "setting"], sort=False):
-        most = own.groupby("link_to").carried_bps.transform("max")
-        own = own[most > most.max() / 4]  # brokers without partitions carry hardly anything
-        how = {"length_s": "mean", "carried_bps": "mean", "bytes_backlog": "min"}
-        rows.append(dict(zip(KEY, key, strict=True)) | {"setting": setting} | fall(own.groupby("number").agg(how)))
-    return Credits(pd.DataFrame(rows))
+    seen = seen[seen.link_from == seen.from_region]
+    most = seen.groupby(LINK).carried_bps.transform("max")
+    loaded = seen[most > most.groupby([seen[name] for name in KEY]).transform("max") / 4]  # others have no partition
+    for key, own in loaded.groupby([*LINK, "setting"], sort=False):
+        rows.append(dict(zip([*LINK, "setting"], key, strict=True)) | fall(own))
+    return Credits(pd.DataFrame(rows).sort_values(KEY, kind="stable", ignore_index=True))
 
 
-def fall(each: pd.DataFrame) -> dict[str, float]:
+def fall(link: pd.DataFrame) -> dict[str, float]:
     """
-    Return the numbers of a row of `Credits` from a trial's windows: length_s, carried_bps, bytes_backlog at the end.
+    Return the numbers of a row of `Credits` from the windows of a link (see `utilisation.windows`).
 
-    >>> rates = [40e6] * 8 + [20e6] + [10e6] * 11
-    >>> found = fall(pd.DataFrame({"length_s": 1.0, "carried_bps": rates, "bytes_backlog": 9}))
+    >>> about = {"carried_bps": [40e6] * 8 + [20e6] + [10e6] * 11, "bytes_backlog": 9}
+    >>> found = fall(pd.DataFrame(about | {"start_s": range(20), "end_s": range(1, 21)}))
     >>> [round(value, 1) for value in found.values()]
     [8.3, 40000000.0, 10000000.0, 31250000.0]
     """
-    bps, none = each.carried_bps.to_numpy(float), dict.fromkeys(NUMBERS, np.nan)
-    if len(last := bps[each.bytes_backlog > 0][-LEAST_WINDOWS:]) < LEAST_WINDOWS:
-        return none
-    after = float(last.mean())
-    fast = np.flatnonzero(bps > after / FALL)
-    before = float(np.median(bps[fast[0] : fast[-1] + 1])) if len(fast) >= LEAST_WINDOWS else 0.0
-    if after > FALL * before:
-        return none
-    above = each[fast[0] : fast[-1] + 2]  # the change may lie within the window after the last fast one
-    excess = float(((above.carried_bps - after).clip(lower=0) * above.length_s).sum())
-    return dict(zip(NUMBERS, (excess / (before - after), before, after, excess / 8), strict=True))
+    bps, queued = link.carried_bps.to_numpy(float), (link.bytes_backlog > 0).to_numpy()
+    full = queued & np.roll(queued, 1)
+    for first in range(len(bps) - LEAST_WINDOWS, 0, -1):
+        last = slice(first, first + LEAST_WINDOWS)
+        if full[last].all() and np.ptp(bps[last]) <= SCATTER * bps[last].mean():
+            after = float(bps[last].mean())
+            fast = np.flatnonzero(bps[:first] > after / FALL)
+            if len(fast) >= LEAST_WINDOWS and after <= FALL * (before := np.median(bps[fast[0] : fast[-1] + 1])):
+                burst = link[fast[0] : fast[-1] + 2]  # the change may lie within the window after the last fast one
+                excess = ((burst.carried_bps - after).clip(lower=0) * (burst.end_s - burst.start_s)).sum()
+                found = excess / (before - after), before, after, excess / 8
+                return dict(zip(NUMBERS, map(float, found), strict=True))
+            break
+    return dict.fromkeys(NUMBERS, np.nan)

@@ -8,6 +8,7 @@ from wanbench.measure.experiments import KafkaLoad, KafkaOpenLoop, KafkaTrial
 from wanbench.measure.kafka import BrokerSize
 
 ONE_LARGE = "one large"
+STARTING_S = 5.0  # while Java starts, which keeps processors busy, records of a trickle may be late
 LONGEST_S = 3600.0  # a trickle ends with its load; its clients keep a byte for each record that might come
 
 
@@ -70,8 +71,10 @@ def sizes_of_brokers(
     def trial(each: tuple, placement=None, rate_bps: float | None = None):
         rate_bps = rate_bps or sum(size.link_bps for size in each if size)
         records_per_s = rate_bps / 8 / load.record_bytes / load.producers
-        credit = sum(size.burst_bytes or 0 for size in each if size) / load.record_bytes / load.producers
-        records: dict = {"records": int(records_per_s * duration_s + credit)}
+        # in a burst a link carries its credit, and meanwhile its baseline
+        bursts = [size.burst_bytes / (1 - size.link_bps / size.burst_bps) for size in each if size and size.burst_bps]
+        extra = sum(bursts) / load.record_bytes / load.producers
+        records: dict = {"records": int(records_per_s * duration_s + extra)}
         records["warmup_records"] = int(records_per_s * warmup_s)
         return KafkaTrial(
             replace(load, placement=placement, **records),
@@ -84,7 +87,7 @@ def sizes_of_brokers(
     def trickle(placement):
         led = tuple(dict.fromkeys(placement or [(broker + 1,) for broker in range(brokers)]))
         about: dict = {"partitions": len(led), "placement": led, "replication": 1, "groups": 1, "acks": load.acks}
-        about |= {"record_bytes": 100, "linger_ms": 0, "warmup_s": 0, "duration_s": LONGEST_S, "drain_s": 2}
+        about |= {"record_bytes": 100, "linger_ms": 0, "warmup_s": STARTING_S, "duration_s": LONGEST_S, "drain_s": 2}
         return KafkaOpenLoop(trickle_records_per_s, **about)
 
     def size(name: str, processors: float, mbps: float, burst_mbps: float = 0, credit_mb: float = 0):

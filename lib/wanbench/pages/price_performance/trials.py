@@ -20,6 +20,7 @@ from wanbench.methods.result import Result, text_table
 from wanbench.methods.tails.distribution import Tail, decoded, summed
 from wanbench.methods.trials.processors import mean_use
 from wanbench.methods.trials.rates import QUANTILES, TrialRates, largest_quantiles
+from wanbench.open_loop import LATE_MS, LATE_PART
 
 SERIES = [*KEY, "source", "host", "node_id", "subject", "metric", "statistic"]
 STARTED = "process_start_time_seconds"
@@ -193,15 +194,20 @@ def _sent(rates: TrialRates, tables) -> pd.DataFrame:
 
 
 def _end_to_end(rates: TrialRates, tables) -> pd.DataFrame:
-    """Return the quantiles of the trickle's latencies in the counted seconds of each trial."""
+    """
+    Return the quantiles of the trickle's latencies in the counted seconds of each trial. A trial has none if the p99 of
+    the delay that the trickle's own programs caused is over 5 ms and over 5 % of the p99 of the latency.
+    """
     rows, frame = [], tables.get("open_loop_histograms")
     if frame is not None and len(frame):
-        frame = frame[(frame.what == "end to end") & ~frame.fell_behind.astype(bool)]
+        late_ms = tables["open_loop_loads"].set_index(KEY).late_p99_ms.astype(float)
+        frame = frame[frame.what == "end to end"]
         seconds = rates.marked(frame.assign(end_s=frame.start_s + frame.length_s))
         for key, part in seconds[seconds.counts].groupby(KEY):
             values_us, counts = summed(map(decoded, part.histogram))
             tail = Tail("the trickle", values_us / 1000, counts, int(part.n_lost.sum()))
-            rows.append((*key, *map(tail.quantile, END_TO_END.values())))
+            if late_ms[key] <= max(LATE_MS, LATE_PART * tail.quantile(0.99)):
+                rows.append((*key, *map(tail.quantile, END_TO_END.values())))
     return pd.DataFrame(rows, columns=[*KEY, *END_TO_END]).astype({"attempt": "int64"})
 
 
