@@ -59,8 +59,8 @@ def _copies(table, frame) -> list[dict]:
     given = frame[values].notna().sum(axis=1)
     rtts = [name for name in values if name.endswith("rtt_ms")]
     many = frame[rtts].notna().sum(axis=1) >= MIN_VALUES
-    timed = frame.started_at_utc.notna() & ~_shared_times(frame, keys)
-    telling = timed | ((many | (_digits(frame[values]) >= MIN_DIGITS)) & ~_coarse(frame, keys, values))
+    timed = frame.started_at_utc.notna() & (not _shared_times(frame, keys))
+    telling = timed | ((many | (_digits(frame[values]) >= MIN_DIGITS)) & (not _coarse(frame, keys, values)))
     twice = frame.duplicated(keys) & telling & (given > 0) & frame[PAIR].notna().all(axis=1)
     return _copy_flags(table, frame, twice, "the same pair, time and values as an earlier row")
 
