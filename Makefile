@@ -74,7 +74,7 @@ lab: setup ## open JupyterLab on the notebooks
 check: setup ## lint, format, types, insecure calls and notebook hygiene, without changing anything
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/basedpyright --project lib --pythonpath $(BIN)/python
+	@$(BIN)/basedpyright --warnings --project lib --pythonpath $(BIN)/python
 	@$(BIN)/bandit --quiet --configfile lib/pyproject.toml --recursive lib/wanbench 2>/dev/null # it warns of each reason that it skips
 	@$(BIN)/zizmor --offline --quiet .github/workflows
 	@echo "Not run: known vulnerabilities of locked packages. The list is on the network: pip-audit --require-hashes -r requirements.txt"

@@ -12,7 +12,8 @@ from math import inf
 from numbers import Integral, Real
 from typing import Any, TypeVar, cast
 
-from .errors import LATER, ParameterError  # noqa: F401
+from .errors import LATER as LATER
+from .errors import ParameterError
 
 T = TypeVar("T")  # the type of the value, which a check returns
 FEWEST_RESAMPLES = 40  # with fewer, the ends of a 95 % interval are the smallest and the largest resample

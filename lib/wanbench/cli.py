@@ -239,7 +239,7 @@ def _dry_run(notebook: Path, given: dict) -> int:
     names: dict = {}
     for cell in read_notebook(notebook).cells:
         if cell.cell_type == "code":
-            exec(cell.source, names)
+            exec(cell.source, names)  # nosec B102  # a notebook is a program of the user's
             names |= given if TAG in tags(cell) else {}
     raise ParameterError(f"{notebook.name} measures nothing; allowed: a notebook that measures.")
 

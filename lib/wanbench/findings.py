@@ -215,7 +215,7 @@ class Page:
             placed = replace(finding, place=len(self.findings) + 1)
             self.findings.append(placed.save(self.folder, page=self.name))
             stated = self._cautions.setdefault(about, set()) if about else set()
-            self._html.append(placed._repr_html_(stated))
+            self._html.append(placed._repr_html_(stated))  # pyright: ignore[reportPrivateUsage]
             stated |= set(placed.cautions)
 
     def answer(self, finding: Finding, about: str = "", headline: str = "") -> None:

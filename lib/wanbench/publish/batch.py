@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -208,7 +208,7 @@ def _stop_when_unwanted(job: BatchJob) -> None:
 
 
 @contextmanager
-def _locked(path: Path, otherwise: str = "") -> Iterator[None]:
+def _locked(path: Path, otherwise: str = "") -> Generator[None]:
     """Hold the lock of a file; if another process holds it, wait, or raise WanbenchError with the text `otherwise`."""
     with open(path, "a") as file:
         try:
@@ -365,13 +365,13 @@ def _begin(job: BatchJob, retry: bool) -> State:
 
 
 @contextmanager
-def _local(processes: int) -> Iterator[Callable]:
+def _local(processes: int) -> Generator[Callable]:
     with ThreadPoolExecutor(processes) as analysing, ThreadPoolExecutor(1) as measuring:
         yield lambda run, job, *more: (measuring if job.measures else analysing).submit(run, job, *more)
 
 
 @contextmanager
-def _cluster(address: str) -> Iterator[Callable]:
+def _cluster(address: str) -> Generator[Callable]:
     if not re.fullmatch(r"((inproc|tcp|tls|ucx|wss?)://)?[\w.\-/\[\]]+(:[\w:.\]]*)?", address):
         raise refusal("--cluster", address, "an address such as tcp://10.0.0.1:8786, without user and password")
     try:

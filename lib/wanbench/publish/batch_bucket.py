@@ -9,7 +9,7 @@ restrict the version of boto3.
 import fcntl
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
@@ -71,7 +71,7 @@ class FarJob(BatchJob):
 
 
 @contextmanager
-def _temporary() -> Iterator[Path]:
+def _temporary() -> Generator[Path]:
     """Yield a temporary folder, after removing those whose process was killed: nobody holds their locks."""
     for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError), open(left / LOCK, "a") as lock:  # gone if a kill interrupted a removal

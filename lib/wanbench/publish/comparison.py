@@ -27,7 +27,7 @@ def write_page(found: Changes, path: Path) -> None:
     # Table_html escapes.
     differs = Markup(table if len(found.differs) else "<p>The set-ups do not differ.</p>")  # nosec B704
     shown = {"a": found.a, "b": found.b, "differs": differs, "figure": drawn}
-    write_alone("comparison.html", path, changes=Markup(clean(found._repr_html_())), **shown)  # nosec B704  # cleaned
+    write_alone("comparison.html", path, changes=Markup(clean(found._repr_html_())), **shown)  # pyright: ignore[reportPrivateUsage]  # nosec B704  # cleaned
     put_library(path)
 
 

@@ -7,7 +7,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,7 +74,7 @@ class Client(PapermillNotebookClient):
             return cell
 
     @contextmanager
-    def _forwarding_interrupts(self) -> Iterator[None]:
+    def _forwarding_interrupts(self) -> Generator[None]:
         before = signal.signal(signal.SIGINT, self._forward)
         try:
             yield
@@ -105,7 +105,7 @@ class Engine(NBClientEngine):
 
 
 @contextmanager
-def saved_periodically(manager: NotebookExecutionManager) -> Iterator[None]:
+def saved_periodically(manager: NotebookExecutionManager) -> Generator[None]:
     """
     Save the notebook at most every `SAVE_EVERY_S` seconds, and at the end.
 
@@ -250,7 +250,7 @@ class Progress:
 
 
 @contextmanager
-def kernel_environment(findings: Path | None = None) -> Iterator[str]:
+def kernel_environment(findings: Path | None = None) -> Generator[str]:
     """
     Set environment variables for kernels, and yield a new private folder for their sockets, with a short path.
 

@@ -54,7 +54,7 @@ def _folder() -> str:
 
 def _run(target: Callable, arguments) -> None:
     os.setsid()  # Ctrl-C reaches the command, which passes it on
-    forkserver._forkserver.ensure_running = lambda: None  # the one that runs already forks for this process, too
+    forkserver._forkserver.ensure_running = lambda: None  # pyright: ignore[reportPrivateUsage]  # the one that runs forks for this process, too
     random.seed()
     np.random.seed()
     target(*arguments)

@@ -110,7 +110,7 @@ def make_page(
 
 def write_claims_page(audit: Audit, path: Path) -> Path:
     """Write a stand-alone page for the claims of an article, with the style inside, and return its path."""
-    claims = Markup(clean(audit._repr_html_()))  # nosec B704  # cleaned
+    claims = Markup(clean(audit._repr_html_()))  # pyright: ignore[reportPrivateUsage]  # nosec B704  # cleaned
     return write_alone("claims.html", path, title=audit.article.title if audit.article else audit.source, claims=claims)
 
 

@@ -8,7 +8,7 @@ import os
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
@@ -104,7 +104,8 @@ def run(
     options = {**{"fresh": again == "fresh", "retry_failed": again == "retry-failed"}, **options}
     check_trials(plan, opened, brokers, cluster, [*external, *(["mirrored"] if "mirrored" in cluster else [])])
     if again == "dry":
-        print(plan, *([opened.estimate(plan, campaign)[0]] if hasattr(opened, "estimate") else []), sep="\n")
+        estimate = getattr(opened, "estimate", None)
+        print(plan, *([estimate(plan, campaign)[0]] if estimate else []), sep="\n")
         sys.exit()
     if brokers or external:
         opened = KafkaLab(opened, brokers, external=external, **cluster)
@@ -113,7 +114,7 @@ def run(
 
 
 @contextmanager
-def _one_at_a_time() -> Iterator[None]:
+def _one_at_a_time() -> Generator[None]:
     """Wait until no other run measures on this machine, because two runs at once would distort each other's results."""
     lock = None
     if not os.environ.get(SHARE_VARIABLE):

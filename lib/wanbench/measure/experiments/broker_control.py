@@ -3,7 +3,7 @@
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, suppress
 from copy import deepcopy
 from dataclasses import asdict
@@ -268,7 +268,7 @@ class BrokerControl:
 
 
 @contextmanager
-def apply_sizes(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...]) -> Iterator[None]:
+def apply_sizes(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...]) -> Generator[None]:
     """
     Limit the brokers to these sizes (processors and network rate) while the `with` block runs.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -61,7 +61,7 @@ class ConcurrentSession(Session):
         self._thread: threading.Thread = LATER
 
     @contextmanager
-    def in_background(self) -> Iterator[list[RawFile]]:
+    def in_background(self) -> Generator[list[RawFile]]:
         """
         Run while the `with` block runs; after the block, the yielded list contains the raw files.
 

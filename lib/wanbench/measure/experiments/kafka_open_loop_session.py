@@ -235,8 +235,8 @@ class OpenLoopSession(ClientSession):
             if program.done is not None:
                 with suppress(WanbenchError):
                     document[f"{program.role}s"].append(self._keep_program(program) | self._clock(program))
-        ended = [self._line(program, "ended") for program in self.producers]
-        if self.over.is_set() and all(ended):
+        ended = [line for program in self.producers if (line := self._line(program, "ended"))]
+        if self.over.is_set() and len(ended) == len(self.producers):
             due_s = sum(line["n_due"] for line in ended) / self.settings.rate_records_per_s
             document["settings"]["duration_s"] = max(due_s - self.settings.warmup_s, 0.0)
         self._write("load.json", document)

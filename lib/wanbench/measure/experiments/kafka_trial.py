@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict, dataclass
@@ -266,7 +266,7 @@ def _while_sending(experiment, sending: Future, *where) -> AbstractContextManage
 
 
 @contextmanager
-def _trickling(load, *where) -> Iterator[list[RawFile]]:
+def _trickling(load, *where) -> Generator[list[RawFile]]:
     """Run a second load in a thread, from when it sends to the end of the block; yield its raw files."""
     sending: Future = Future()
     session = load.session(*where, lambda: _decide(sending, True))
@@ -283,7 +283,7 @@ def _trickling(load, *where) -> Iterator[list[RawFile]]:
 
 
 @contextmanager
-def _in_thread(run: Callable[[], Iterable[RawFile]], end: Callable[[], None]) -> Iterator[list[RawFile]]:
+def _in_thread(run: Callable[[], Iterable[RawFile]], end: Callable[[], None]) -> Generator[list[RawFile]]:
     """Call `run` in a thread, and `end` at the end of the block; yield the raw files, which `run` returns."""
     files: list[RawFile] = []
 
@@ -322,7 +322,7 @@ def _region_names(regions) -> tuple[str, ...]:
 
 
 @contextmanager
-def _changed_links(source: Host, target: Host, link: LinkSettings) -> Iterator[None]:
+def _changed_links(source: Host, target: Host, link: LinkSettings) -> Generator[None]:
     """Give both directions of a pair these settings, and in the end those from before."""
     links, pair = links_of(source), (source.region, target.region)
     before = {way: dict(vars(links.links[way])) for way in (pair, pair[::-1])}

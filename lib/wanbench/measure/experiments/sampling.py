@@ -9,7 +9,7 @@ import re
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -56,7 +56,7 @@ class Sampling(ABC):
         """Stop sampling, and add each raw file to `files`; return failures as sentences."""
 
     @contextmanager
-    def concurrently(self, source: Host, target: Host, folder: Path, stem: str) -> Iterator[list[RawFile]]:
+    def concurrently(self, source: Host, target: Host, folder: Path, stem: str) -> Generator[list[RawFile]]:
         """
         Sample while the `with` block runs; after the block, the yielded list contains the raw files.
 

@@ -4,7 +4,7 @@ Define what clusters that wanbench runs and external ones share: client commands
 
 import copy
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 
@@ -85,7 +85,7 @@ def watching(
     topics: Sequence[str] | None = None,
     members: Sequence[str] | None = None,
     internal: bool = False,
-) -> Iterator[Process]:
+) -> Generator[Process]:
     """
     Watch a cluster from a host; yield the watching process, which ends after `duration_s` or at the end of the `with`
     block.

@@ -276,7 +276,7 @@ class Cluster(BaseCluster):
             "settings": without_secrets(self.settings),
             "security": self.security.describe(),
             "profile": self.profile,
-            "jvm": self._flags(),
+            "jvm": self.flags(),
             **{name: getattr(self, name) for name in ("heap_mb", "tiered", "metrics", "pauses", "started_in_s")},
         }
 
@@ -307,7 +307,7 @@ class Cluster(BaseCluster):
         self._clients = ClientFiles(self.bootstrap, self.security.access())
         options = {name: getattr(self, name) for name in ("heap_mb", "metrics", "pauses")}
         for placement in self.placements:
-            node = Node(placement, jars=self._jars, flags=self._flags(), **options)
+            node = Node(placement, jars=self._jars, flags=self.flags(), **options)
             node.settings = self._settings_of(placement, node.data_folder)
             self._nodes[placement.node_id] = node
 
@@ -328,7 +328,7 @@ class Cluster(BaseCluster):
                 return broker.host
         raise AnswerError("no broker of the cluster is running.", "Unreachable")
 
-    def _flags(self):
+    def flags(self):
         return [*PROFILES[self.profile], *self.jvm]
 
     def _at_each_node(self, do: Callable[[Node], None]):

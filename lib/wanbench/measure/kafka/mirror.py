@@ -89,8 +89,8 @@ class Mirrored:
             for cluster in (self.source, self.target):
                 stack.enter_context(cluster)
             place, own = NodePlacement(0, self.target.brokers[0].host, False, False), self.target
-            options = {"heap_mb": own.heap_mb, "flags": own._flags(), "metrics": False, "pauses": False}
-            self.mirror = MirrorMaker(place, jars=own._jars, **options)
+            options = {"heap_mb": own.heap_mb, "flags": own.flags(), "metrics": False, "pauses": False}
+            self.mirror = MirrorMaker(place, jars=own._jars, **options)  # pyright: ignore[reportPrivateUsage]
             self.mirror.settings = self._settings()
             stack.callback(self.mirror.remove)
             stack.callback(self.mirror.kill)

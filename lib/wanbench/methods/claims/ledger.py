@@ -335,7 +335,7 @@ class Audit(Result):
         return pd.DataFrame(rows)
 
     def _repr_html_(self) -> str:
-        source = f"<p>Source: {self.article._repr_html_()}</p>" if self.article else ""
+        source = f"<p>Source: {self.article._repr_html_()}</p>" if self.article else ""  # pyright: ignore[reportPrivateUsage]
         return source + super()._repr_html_()
 
     def ledger_rows(self) -> pd.DataFrame:

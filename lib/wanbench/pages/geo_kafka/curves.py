@@ -192,7 +192,7 @@ class Curves(Result):
         a, b = self._cell(of), self._cell(over)
         if a == b:
             raise MissingDataError(f"{of} and {over} are the same setting.")
-        return self._between(a, b, quantity, claim, pooled=pooled)
+        return self.between(a, b, quantity, claim, pooled=pooled)
 
     def scalability(self) -> Scalability:
         """
@@ -225,7 +225,7 @@ class Curves(Result):
             raise MissingDataError(f"{named} {found}; allowed: one that was measured.")
         return str(cells[0])
 
-    def _between(self, a: str, b: str, quantity: str, claim: str, *notes: str, pooled: bool = True) -> Estimate:
+    def between(self, a: str, b: str, quantity: str, claim: str, *notes: str, pooled: bool = True) -> Estimate:
         """Estimate the ratio of the throughput of cell `a` to that of cell `b`, with an individual interval."""
         one = self.against(b).ratios[a]
         about = {"quantity": quantity, "claim": claim, "others": ()}
@@ -366,7 +366,7 @@ def _curve(result: Curves, factor: str, cells: pd.DataFrame, own: list[str]) -> 
     by_mean = table.sort_values("mean", kind="stable").cell
     best, worst = by_mean.iloc[-1], by_mean.iloc[0]
     chosen = (CHOSEN,) if len(own) > 2 else ()
-    span = result._between(best, worst, f"{label}: best over worst", claim(labels[best], f"{labels[worst]}”"), *chosen)
+    span = result.between(best, worst, f"{label}: best over worst", claim(labels[best], f"{labels[worst]}”"), *chosen)
     last = None
     if len(own) > 2 and table.numeric.notna().all():
         other, name = (own[-2], "the level before it") if best == own[-1] else (best, "best")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import MISSING, dataclass
@@ -156,7 +156,7 @@ class Cut(_PingDuringChange):
         return self.before_s + self.cut_s + self.after_s
 
     @contextmanager
-    def _change(self, source: Host, target: Host) -> Iterator[dict]:
+    def _change(self, source: Host, target: Host) -> Generator[dict]:
         links, times = links_of(source), {}
 
         def timed(command, event):
@@ -198,7 +198,7 @@ class Shorten(_PingDuringChange):
         return self.before_s + self.after_s
 
     @contextmanager
-    def _change(self, source: Host, target: Host) -> Iterator[dict]:
+    def _change(self, source: Host, target: Host) -> Generator[dict]:
         links = links_of(source)
         ways = [(source.region, target.region), (target.region, source.region)]
         if not all(way in links.links for way in ways):

@@ -73,7 +73,7 @@ class AllClaims(RowsResult):
         return rows.drop(columns="claim").rename(columns={"source": "Article", "kind": "Kind", "page": "Page"})
 
     def _repr_html_(self) -> str:
-        listed = "".join(f"<li>{article._repr_html_()}</li>" for article in self.articles.values())
+        listed = "".join(f"<li>{article._repr_html_()}</li>" for article in self.articles.values())  # pyright: ignore[reportPrivateUsage]
         table = table_html(self.formatted_table(), self.TITLE).replace(
             'class="estimates"', 'class="estimates ledger"', 1
         )

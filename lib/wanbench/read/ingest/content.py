@@ -16,7 +16,7 @@ import lzma
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -137,7 +137,7 @@ def _whole(file: Content, most_bytes: int) -> bytes:
 
 
 @contextmanager
-def decompressed(source) -> Iterator[tuple[object, Content]]:
+def decompressed(source) -> Generator[tuple[object, Content]]:
     """
     Open a file, or bytes; yield its path ("<bytes>" for bytes) and its decompressed content.
 

@@ -257,4 +257,5 @@ def _member(members, name, declared: Any):
             return members.flag(name)
         case inspect.LiteralType():
             return members.text(name, declared.values)
-    return members.text(name)
+        case _:
+            return members.text(name)

@@ -4,7 +4,7 @@ import gc
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -33,7 +33,7 @@ RECORD = "ingested.json"
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def _uncollected() -> Generator[None]:
     """Pause the garbage collector: rows have no cycles, and to search them for cycles takes a sixth of the time."""
     was_enabled = gc.isenabled()
     gc.disable()

@@ -155,8 +155,8 @@ def round_trips(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     if not parts:
         return pd.DataFrame(columns=COLUMNS, dtype=object).astype({"rtt_ms": float, "max_ms": float})
     rtts = pd.concat(parts, ignore_index=True)
-    complete = rtts[["from_region", "to_region", "rtt_ms"]].notna().all(axis=1)
-    return rtts[complete & (rtts.from_region != rtts.to_region)].reset_index(drop=True)[COLUMNS]
+    rtts = rtts[rtts[["from_region", "to_region", "rtt_ms"]].notna().all(axis=1)]
+    return rtts[rtts.from_region != rtts.to_region].reset_index(drop=True)[COLUMNS]
 
 
 def _echoes(echoes: pd.DataFrame) -> pd.DataFrame:

@@ -169,7 +169,7 @@ class Credit:
         self.left, self.at_s, self.written = min(self.left + earned, self.size), now_s, written
         if self.limited != (self.left <= (self.rate if self.limited else 0)):
             self.limited = not self.limited
-            self.group.set(self.limit.files if self.limited else self.limit.lifted)
+            self.group.set(self.limit.files if self.limited else self.limit.lifted or {})
 
 
 class Slowing:
@@ -177,7 +177,6 @@ class Slowing:
 
     def __init__(self, pid_file: str, limit: Limit, way: str | None = None, stop_file: str | None = None):
         self.pid_file, self.limit, self.way, self.stop_file = pid_file, limit, way, stop_file
-        self.share = limit.about.get("share")
         self._stopped = False
 
     @property
@@ -190,7 +189,7 @@ class Slowing:
     def run(self) -> None:
         pid = self._pid()
         group = group_for(pid, self.limit) if self.way != CYCLES else None
-        if group is None and (self.way not in (None, CYCLES) or self.share is None):
+        if group is None and (self.way not in (None, CYCLES) or "share" not in self.limit.about):
             ways = " or ".join(f"{way} ({name})" for way, name in self.limit.controllers.items())
             raise OSError(f"the kernel does not allow it by {ways} here; run as root, or in a container that may")
         try:
@@ -223,15 +222,15 @@ class Slowing:
                     group.add(pid)
 
     def _cycle(self) -> None:
-        due = time.monotonic()
+        due, share = time.monotonic(), self.limit.about["share"]
         while not self.stopped:
             pid = self._pid()
             self._signal(pid, signal.SIGSTOP)
             try:
-                time.sleep((1 - self.share) * PERIOD_S)
+                time.sleep((1 - share) * PERIOD_S)
             finally:
                 self._signal(pid, signal.SIGCONT)
-            due = max(due + PERIOD_S, time.monotonic() + self.share * PERIOD_S)
+            due = max(due + PERIOD_S, time.monotonic() + share * PERIOD_S)
             time.sleep(max(0.0, due - time.monotonic()))
 
     def _signal(self, pid: int, number: int) -> None:
