@@ -4,7 +4,7 @@ Whether anything grows while surveys repeat: `python benchmarks/soak.py`.
 One process measures and tabulates the same small survey many times. After each it counts its resident memory, its open
 files, its threads, the network namespaces of its descendants, and the bytes of temporary files. The slope per survey is
 by least squares, without the first tenth (imports, caches); its interval at 95 % allows for autocorrelation over
-ten surveys (Newey and West 1987). Status 1 if an interval lies above 0.
+ten surveys (Newey and West 1987). build/soak.csv has them. Status 1 if an interval lies above 0.
 
 CPython's table of interned strings doubles once, from 1.9 to 3.8 MB, when names of files, which pathlib interns, have
 used up its free places: that would be a step at some survey between 20 and 40. It is made to happen at the start.
@@ -21,8 +21,10 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import statsmodels.api as sm
-from measured import record
+from measured import ROOT, record
+from torture.table import SOAK
 
 UNITS = {"resident memory": "KiB", "open files": "", "threads": "", "namespaces": "", "temporary files": "bytes"}
 LAGS = 10
@@ -48,7 +50,7 @@ def main() -> int:
             counted.append(_counts(temporary))
             if n % 10 == 9:
                 print(f"{n + 1:4} surveys in {time.monotonic() - start:.0f} s: {counted[-1]}", flush=True)
-    grows = False
+    grows, rows = False, []
     used = np.array(counted, float)[surveys // 10 :]
     for (what, unit), values in zip(UNITS.items(), used.T, strict=True):
         fit = sm.OLS(values, sm.add_constant(np.arange(len(values)))).fit(cov_type="HAC", cov_kwds={"maxlags": LAGS})
@@ -59,6 +61,8 @@ def main() -> int:
         print(f"{what}: {slope:.3g} {unit} per survey, 95 % interval {low:.3g} to {high:.3g}, n = {len(values)}")
         bound = f"0 within the 95 % interval, which is {low:.3g} to {high:.3g} (n = {len(values)})"
         record(f"growth of {what} per survey", slope, unit, bound=bound)
+        rows.append((what, unit, slope, low, high, len(values)))
+    pd.DataFrame(rows, columns=SOAK).to_csv(ROOT / "build" / "soak.csv", index=False, float_format="%.3g")
     return int(grows)
 
 

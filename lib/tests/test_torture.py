@@ -93,3 +93,19 @@ def test_the_table_says_how_many_faults_did_harm(tmp_path):
         table.read(path)
     with pytest.raises(MissingDataError, match="make torture"):
         table.read(tmp_path / "none.json")
+
+
+def test_a_table_of_damaged_files_and_one_of_growth_are_read(tmp_path):
+    with pytest.raises(MissingDataError, match="make fuzz"):
+        table.recorded(table.Fuzzing, tmp_path / "fuzz.csv")
+    (tmp_path / "fuzz.csv").write_text(",".join(table.FUZZ) + "\nmtr,,1,10,500,0\nmtr,,2,20,700,1\n")
+    assert table.recorded(table.Fuzzing, tmp_path / "fuzz.csv").sentence.startswith(
+        "1 readers read 1,200 damaged files in 30 minutes of processor time, at least 30 each. 1 of the files"
+    )
+    rows = "memory,KiB,2,1,3,90\nopen files,,0,-1,1,90\n"
+    (tmp_path / "soak.csv").write_text(",".join(table.SOAK) + "\n" + rows)
+    grown = table.recorded(table.Soak, tmp_path / "soak.csv").sentence
+    assert "grew per survey: memory by 2 KiB (95 % interval 1 to 3); not shown to grow: open files." in grown
+    (tmp_path / "soak.csv").write_text("what\nmemory\n")
+    with pytest.raises(RawDataError, match="the columns what, unit"):
+        table.recorded(table.Soak, tmp_path / "soak.csv")

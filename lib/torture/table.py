@@ -1,4 +1,4 @@
-"""Show what a recorded torture counted: faults by kind, and how likely harm is at most."""
+"""Show what was recorded: faults by kind and how likely harm is at most, damaged files, growth over surveys."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import plotly.graph_objects as go
 from wanbench import folders
 from wanbench.errors import MissingDataError, RawDataError
 from wanbench.figures import primitives, theme
-from wanbench.methods.result import Result
+from wanbench.methods.result import Result, RowsResult
 from wanbench.methods.result.means import share_of
 
 HARMS = {
@@ -24,6 +24,8 @@ HARMS = {
     "silent": "the exit status or the last lines did not say what happened",
 }
 ROW_PX, FRAME_PX = 22, 190
+FUZZ = ["reader", "pattern", "seed", "processor_min", "files", "wrong"]
+SOAK = ["what", "unit", "per_survey", "low", "high", "surveys"]
 MEMBERS = {"seed", "jobs", "seconds", "total", "kinds", "not_possible", "harm"}
 
 
@@ -92,6 +94,57 @@ class Torture(Result):
             caption=self.sentence,
             table=self.rows,
         )
+
+
+class Fuzzing(RowsResult):
+    """What `make fuzz` counted; `rows` has a row per reader and seed."""
+
+    TITLE = "Damaged files by reader"
+
+    @property
+    def sentence(self) -> str:
+        """How many files were read in what time, and how many ended badly."""
+        each = self.rows.groupby(["reader", "pattern"]).processor_min.sum()
+        return (
+            f"{len(each)} readers read {self.rows.files.sum():,} damaged files in {each.sum():,.0f} minutes of processor "
+            f"time, at least {each.min():.3g} each. {self.rows.wrong.sum()} of the files ended otherwise than in rows or a "
+            "clear error, took more than 1 s per MB, or more than 10 times their size in memory."
+        )
+
+
+class Soak(RowsResult):
+    """What grew while surveys repeated in one process; `rows` has a row per quantity, its slope with an interval."""
+
+    TITLE = "Growth per survey, with 95 % intervals"
+
+    @property
+    def sentence(self) -> str:
+        """What grows, by how much, and what does not."""
+        grows = [
+            f"{row.what} by {row.per_survey:.2g} {row.unit} (95 % interval {row.low:.2g} to {row.high:.2g})"
+            for row in self.rows[self.rows.low > 0].itertuples()
+        ]
+        rest = ", ".join(self.rows.what[self.rows.low <= 0])
+        words = [f"grew per survey: {', '.join(grows)}"] if grows else []
+        words += [f"not shown to grow: {rest}"] if rest else []
+        return f"In {self.rows.surveys.min()} surveys of one process after the first tenth, {'; '.join(words)}."
+
+
+def recorded(result: type[RowsResult], path: Path | None = None) -> RowsResult:
+    """
+    Read a recorded table of `Fuzzing` or `Soak`, by default the committed one.
+
+    Raise MissingDataError if there is none, and RawDataError if it has other columns.
+    """
+    soak = "soak.csv", SOAK, ".venv/bin/python benchmarks/soak.py"
+    name, columns, command = {Fuzzing: ("fuzz.csv", FUZZ, "make fuzz"), Soak: soak}[result]
+    path = path or folders.root() / "data" / "robustness" / name
+    if not path.exists():
+        raise MissingDataError(f"{path} is missing; `{command}` makes build/{name}.")
+    rows = pd.read_csv(path, keep_default_na=False)
+    if list(rows) != columns:
+        raise RawDataError(path, 1, ", ".join(rows), f"the columns {', '.join(columns)}")
+    return result(rows)
 
 
 def read(path: Path | None = None) -> Torture:
