@@ -106,9 +106,9 @@ class Fuzzing(RowsResult):
         """How many files were read in what time, and how many ended badly."""
         each = self.rows.groupby(["reader", "pattern"]).processor_min.sum()
         return (
-            f"{len(each)} readers read {self.rows.files.sum():,} damaged files in {each.sum():,.0f} minutes of processor "
-            f"time, at least {each.min():.3g} each. {self.rows.wrong.sum()} of the files ended otherwise than in rows or a "
-            "clear error, took more than 1 s per MB, or more than 10 times their size in memory."
+            f"{len(each)} readers read {self.rows.files.sum():,} damaged files in {each.sum():,.0f} minutes of "
+            f"processor time, at least {each.min():.3g} each. {self.rows.wrong.sum()} of the files ended otherwise "
+            "than in rows or a clear error, took more than 1 s per MB, or more than 10 times their size in memory."
         )
 
 
