@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from wanbench.errors import RawDataError
 
@@ -47,7 +48,7 @@ class Attempt:
     started_at_utc: str
     ended_at_utc: str | None
     last_sign_at_utc: str
-    files: tuple[dict, ...]
+    files: tuple[dict[str, Any], ...]
 
     @property
     def by_machine(self) -> bool:
@@ -55,15 +56,15 @@ class Attempt:
         return self.reason is not None and _OF_MACHINE.search(self.reason) is not None
 
 
-def attempts_of(folder: Path, events: tuple[dict, ...]) -> Iterator[Attempt]:
+def attempts_of(folder: Path, events: tuple[dict[str, Any], ...]) -> Iterator[Attempt]:
     """
     Yield all attempts of a journal in the order of their starts; raise RawDataError if events are contradictory.
     """
     path = folder / journal.NAME
-    started: dict[tuple, dict] = {}
-    ends: dict[tuple, dict] = {}
-    last_sign: dict[tuple, str] = {}
-    session: list[tuple] = []
+    started: dict[tuple[str, int], dict[str, Any]] = {}
+    ends: dict[tuple[str, int], dict[str, Any]] = {}
+    last_sign: dict[tuple[str, int], str] = {}
+    session: list[tuple[str, int]] = []
     for event in events:
         kind = event["event"]
         key = (event.get("test_id"), event.get("attempt"))
@@ -76,9 +77,7 @@ def attempts_of(folder: Path, events: tuple[dict, ...]) -> Iterator[Attempt]:
             session.append(key)
         elif kind in ("test-finished", "test-failed"):
             if key not in started or key in ends:
-                raise RawDataError(
-                    path, event["line_number"], key, "the end of an attempt that started and did not end"
-                )
+                raise RawDataError(path, event["line_number"], key, "the end of an attempt that started and has none")
             ends[key] = event
             session.remove(key)
         for unfinished in session:
@@ -98,7 +97,7 @@ def attempts_of(folder: Path, events: tuple[dict, ...]) -> Iterator[Attempt]:
         )
 
 
-def files_of(folder: Path, event: dict) -> tuple[dict, ...]:
+def files_of(folder: Path, event: dict[str, Any]) -> tuple[dict[str, Any], ...]:
     """
     Return the raw files that a journal event lists; raise RawDataError for an invalid entry or a path outside `folder`.
     """

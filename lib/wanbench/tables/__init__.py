@@ -52,7 +52,7 @@ def table(name: str) -> Table:
     return TABLES[check_choice("table", name, TABLES)]
 
 
-def from_rows(name: str, rows: Iterable[Mapping]) -> pd.DataFrame:
+def from_rows(name: str, rows: Iterable[Mapping[str, object]]) -> pd.DataFrame:
     """
     Make table `name` from rows, which map columns to values, and validate it; a row may lack nullable columns.
 
@@ -91,7 +91,7 @@ def validate(name: str, frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({column.name: column.check(frame[column.name], name) for column in declared.columns})
 
 
-def write(name: str, frame: pd.DataFrame, folder) -> Path:
+def write(name: str, frame: pd.DataFrame, folder: str | Path) -> Path:
     """Validate a table and write it atomically to `<folder>/<name>.parquet`."""
     schema = table(name).arrow_schema()
     arrow = pa.Table.from_pandas(validate(name, frame), schema=schema, preserve_index=False)
@@ -102,7 +102,7 @@ def write(name: str, frame: pd.DataFrame, folder) -> Path:
     return path
 
 
-def read(name: str, *folders) -> pd.DataFrame:
+def read(name: str, *folders: str | Path) -> pd.DataFrame:
     """
     Read a table that `write` wrote into a folder, or concatenate the tables of several folders in order.
 

@@ -2,20 +2,23 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from wanbench import tables
 
-from .sheet import Sheet
+from .sheet import Mask, Sheet
 
 # Tables that every import has; those without data are empty.
 ALWAYS = ("tests", "pings", "echoes", "transfers", "sources", "unread")
 NULLS = {"number": np.nan, "count": pd.NA, "flag": pd.NA, "text": None, "time": pd.NaT}
 
 
-def measured(sheet: Sheet, test: dict, outcome: dict, kinds: Mapping[str, tuple]) -> dict:
+def measured(
+    sheet: Sheet, test: dict[str, Any], outcome: dict[str, Any], kinds: Mapping[str, tuple[dict[str, Any], Mask]]
+) -> dict[str, pd.DataFrame]:
     """
     Return the tables tests, sources and unread, and tables of measurements, from a sheet with one test per row.
 
@@ -41,7 +44,7 @@ def measured(sheet: Sheet, test: dict, outcome: dict, kinds: Mapping[str, tuple]
     }
 
 
-def table_of(name: str, columns: Mapping, rows) -> pd.DataFrame:
+def table_of(name: str, columns: Mapping[str, object], rows: Mask) -> pd.DataFrame:
     """
     Return table `name`, validated, with values from `columns` and only the rows where the mask `rows` is true.
 

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pandas as pd
 
+from .content import Source
 from .json_values import read_objects
 from .mtr import WANTED
 from .rows import fitting
 
 
-def read(source) -> dict[str, pd.DataFrame]:
+def read(source: Source) -> dict[str, pd.DataFrame]:
     """Read table routes; raise RawDataError if the file is neither empty nor mtr's JSON with hops."""
     if isinstance(source, Path) and not source.stat().st_size:
         return {}
