@@ -112,9 +112,8 @@ def _check_factors(factors: Factors) -> None:
         raise refusal("factors", factors, "at least one factor")
     for name, levels in factors.items():
         values = [] if isinstance(levels, str) else list(levels)
-        numbers = all(isinstance(level, (int, float)) and not isinstance(level, bool) for level in values)
-        texts = all(isinstance(level, str) and level for level in values)
-        good = texts or (numbers and all(map(isfinite, values)))
+        numbers = all(isinstance(one, (int, float)) and not isinstance(one, bool) and isfinite(one) for one in values)
+        good = numbers or all(isinstance(one, str) and one for one in values)
         if len(values) < 2 or not good or len(set(values)) != len(values):
             raise refusal(f"factor {name}", levels, "two or more different numbers, or two or more different texts")
         if name in RESERVED:

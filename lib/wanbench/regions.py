@@ -14,9 +14,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from .checks import check_choice, check_columns, refusal
@@ -211,7 +211,7 @@ def add_distances(pairs: pd.DataFrame) -> pd.DataFrame:
     return pairs.assign(distance_km=[distance_km(*pair) for pair in ends])
 
 
-def light_rtt_ms(distance_km: npt.ArrayLike) -> float | np.ndarray | pd.Series:
+def light_rtt_ms(distance_km: Any) -> float | np.ndarray | pd.Series:
     """
     Compute the round-trip time in ms of light in fibre over a distance d in km: 2 d n / c with n = 1.468 and
     c = 299792.458 km/s.

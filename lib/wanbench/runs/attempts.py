@@ -61,10 +61,10 @@ def attempts_of(folder: Path, events: tuple[dict[str, Any], ...]) -> Iterator[At
     Yield all attempts of a journal in the order of their starts; raise RawDataError if events are contradictory.
     """
     path = folder / journal.NAME
-    started: dict[tuple[str, int], dict[str, Any]] = {}
-    ends: dict[tuple[str, int], dict[str, Any]] = {}
-    last_sign: dict[tuple[str, int], str] = {}
-    session: list[tuple[str, int]] = []
+    started: dict[tuple[str | None, int | None], dict[str, Any]] = {}
+    ends: dict[tuple[str | None, int | None], dict[str, Any]] = {}
+    last_sign: dict[tuple[str | None, int | None], str] = {}
+    session: list[tuple[str | None, int | None]] = []
     for event in events:
         kind = event["event"]
         key = (event.get("test_id"), event.get("attempt"))

@@ -211,8 +211,8 @@ class Run:
         """
         context = ("test_id", "attempt", "round", "from_region", "to_region", "outcome")
         parts = [({name: getattr(attempt, name) for name in context}, attempt.files) for attempt in self._attempts]
-        closed = [event for event in self._events if event["event"] == "lab-closed"]
-        parts += [(dict.fromkeys(context), files_of(self.folder, event)) for event in closed]
+        of_lab: dict[str, Any] = dict.fromkeys(context)
+        parts += [(of_lab, files_of(self.folder, one)) for one in self._events if one["event"] == "lab-closed"]
         now = {path: about["counts"] for path, about in self.thinned.items()}
         return [{**about, **file, **now.get(file["path"], {})} for about, files in parts for file in files]
 

@@ -44,7 +44,7 @@ def measured(
     }
 
 
-def table_of(name: str, columns: Mapping[str, object], rows: Mask) -> pd.DataFrame:
+def table_of(name: str, columns: Mapping[str, Any], rows: Mask) -> pd.DataFrame:
     """
     Return table `name`, validated, with values from `columns` and only the rows where the mask `rows` is true.
 

@@ -163,7 +163,7 @@ def _grid(path: str | Path, text: str, delimiter: str) -> Grid:
 def _tables(path: str | Path, source: dict[str, Any], matrix: MatrixTimes) -> dict[str, pd.DataFrame]:
     """Return the tables of a matrix; raise RawDataError if it has no time between two regions."""
     name = Path(path).name
-    unread = [{"path": str(path)} | row for row in matrix.unread]
+    unread: list[dict[str, Any]] = [row | {"path": str(path)} for row in matrix.unread]
     unread.sort(key=lambda row: row["line_number"] or 0)
     given = {frozenset(time["ends"]) for time in matrix.times}
     blank = matrix.blank - given

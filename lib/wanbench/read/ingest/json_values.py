@@ -46,8 +46,7 @@ def text(value: str) -> str:
 
 def is_time(value: object) -> bool:
     """Return whether the value is a Unix time in seconds."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and abs(value) < LATEST_S and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LATEST_S  # so not NaN
 
 
 def fits(value: object, *shape: object) -> bool:
@@ -247,10 +246,10 @@ def _member(members: Members, name: str, declared: Any) -> Any:
             least = declared.ge or 0
             return members.count(name, unknown=min(least, -1), minimum=0 if least >= -1 else None)
         case inspect.FloatType():
-            return members.number(name, most=declared.le)
+            return members.number(name, most=declared.le or LARGEST)
         case inspect.BoolType():
             return members.flag(name)
         case inspect.LiteralType():
-            return members.text(name, declared.values)
+            return members.text(name, tuple(map(str, declared.values)))
         case _:
             return members.text(name)

@@ -150,12 +150,12 @@ def _statistic(pings: pd.DataFrame, rtt: str) -> pd.Series:
 def _points(regions: pd.DataFrame | None) -> dict[str, tuple[float, float]]:
     if regions is None:
         return {}
-    regions = tables.validate("regions", regions)
-    if not regions.name.is_unique:
-        twice = regions.name[regions.name.duplicated()].iloc[0]
+    known = tables.validate("regions", regions)
+    if not known.name.is_unique:
+        twice = known.name[known.name.duplicated()].iloc[0]
         raise ParameterError(f"table regions holds {twice} more than once.")
-    points = zip(regions.latitude_deg.tolist(), regions.longitude_deg.tolist(), strict=True)
-    return dict(zip(regions.name, points, strict=True))
+    points = zip(known.latitude_deg.tolist(), known.longitude_deg.tolist(), strict=True)
+    return dict(zip(known.name, points, strict=True))
 
 
 def _distance_km(a: str, b: str, points: Mapping[str, tuple[float, float]]) -> float:

@@ -76,7 +76,7 @@ def joined(name: str, files: Sequence[tuple[Rows, Mapping[str, object]]]) -> pd.
     return tables.validate(name, frame)
 
 
-def _concatenated(name: str, files: list[Rows]) -> pd.DataFrame:
+def _concatenated(name: str, files: list[Any]) -> pd.DataFrame:
     if isinstance(files[0], list):
         return pd.DataFrame(_of_rows(name, list(chain.from_iterable(files))))
     if isinstance(files[0], pa.Table):

@@ -206,7 +206,7 @@ def _column(column: Column, tests: pd.DataFrame | None, rtts: pd.DataFrame, link
         flags.append(column.whole(rate_units.BLOCK, found, cause, block, 1.0))
     if column.table == "transfers" and column.name == "throughput_bps":
         new = _bytes(column, computed)
-        cause = cause or next((flag["cause"] for flag in new if flag["scope"] == "column"), "")
+        cause = cause or next((str(flag["cause"]) for flag in new if flag["scope"] == "column"), "")
         flags += new + _in_no_time(column) + _window(column, rtts, cause)
     if not flags:
         flags += rate_units.check_two_units(column, rtts)
