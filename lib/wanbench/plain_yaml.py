@@ -19,9 +19,7 @@ class _Loader(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: int | yaml.Node | None) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):  # a few nested aliases can stand for billions of values
             alias = self.peek_event()
-            raise ComposerError(
-                None, None, f"the alias *{alias.anchor} is not allowed; write out its value", alias.start_mark
-            )
+            raise ComposerError(None, None, f"the alias *{alias.anchor} is not allowed; write it out", alias.start_mark)
         return super().compose_node(parent, index)  # pyright: ignore[reportArgumentType]  # its stub knows only int
 
     def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[Hashable, Any]:

@@ -15,12 +15,9 @@ from wanbench.errors import RawDataError
 from . import journal
 from .raw import inside
 
+_ERRORS = ("EDQUOT", "EIO", "EMFILE", "ENFILE", "ENOMEM", "ENOSPC", "EROFS")
 _OF_MACHINE = re.compile(
-    "|".join(
-        re.escape(os.strerror(getattr(errno, name)))
-        for name in ("EDQUOT", "EIO", "EMFILE", "ENFILE", "ENOMEM", "ENOSPC", "EROFS")
-    )
-    + r"|\bstatus 12[67]\b"
+    "|".join(re.escape(os.strerror(getattr(errno, one))) for one in _ERRORS) + r"|\bstatus 12[67]\b"
 )
 """
 Error messages that blame the machine, such as "No space left on device". A shell returns status 126 or 127 if a program

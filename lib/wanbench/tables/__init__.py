@@ -34,13 +34,11 @@ def _declared() -> tuple[tuple[Column, ...], dict[str, Table]]:
     columns: dict[str, list[Column]] = {}
     for row in _rows("columns.csv"):
         columns.setdefault(row["table"], []).append(Column.of(row))
-    context = tuple(columns["context"])
-    return context, {
-        row["table"]: Table(
-            row["table"], row["row"], (context if row["context"] == "yes" else ()) + tuple(columns[row["table"]])
-        )
-        for row in _rows("tables.csv")
-    }
+    context, made = tuple(columns["context"]), {}
+    for row in _rows("tables.csv"):
+        name, first = row["table"], context if row["context"] == "yes" else ()
+        made[name] = Table(name, row["row"], (*first, *columns[name]))
+    return context, made
 
 
 CONTEXT, TABLES = _declared()

@@ -34,14 +34,16 @@ def measured(
     outcome = {"started_at_utc": None} | outcome
     outcome |= {"outcome": pd.Series(np.where(done, "done", "failed"), dtype="str"), "reason": reason.where(~done)}
     file = {"source_file": sheet.path, "started_at_utc": outcome["started_at_utc"]}
-    made = {
-        "sources": tables.from_rows("sources", [sheet.source]),
-        "unread": tables.from_rows("unread", sheet.unread()),
-        "tests": table_of("tests", test | outcome, sheet.good),
-    }
+    made = origins(sheet) | {"tests": table_of("tests", test | outcome, sheet.good)}
     return made | {
         kind: table_of(kind, test | file | columns, rows & sheet.good) for kind, (columns, rows) in kinds.items()
     }
+
+
+def origins(sheet: Sheet) -> dict[str, pd.DataFrame]:
+    """Return tables sources and unread of a sheet; raise RawDataError if no row of its file can be read."""
+    rows = {"sources": [sheet.source], "unread": sheet.unread()}
+    return {name: tables.from_rows(name, values) for name, values in rows.items()}
 
 
 def table_of(name: str, columns: Mapping[str, Any], rows: Mask) -> pd.DataFrame:

@@ -6,11 +6,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from wanbench import tables
 from wanbench.checks import check_choice, check_number
 from wanbench.errors import ParameterError, RawDataError
 
-from .assemble import finished, table_of
+from .assemble import finished, origins, table_of
 from .originals import About, read_bytes
 from .sheet import Sheet, decoded, formatted, read_csv, read_jsonl
 
@@ -87,14 +86,12 @@ def read_circuit(
     for way, (value, _) in values.items():
         for line in sheet.lines[value.isna() & sheet.good]:
             sheet.refuse_line(int(line), "nothing", f"a value of {way}: the circuit's rate is not known at this time")
-    rows = {"sources": [sheet.source], "unread": sheet.unread()}
     every = {"source_file": sheet.path, "source": "circuit", "cumulative": False, "at_utc": at, "subject": names}
     every |= {"statistic": "Average", "interval_s": interval_s}
-    parts = []
+    made, parts = origins(sheet), []
     for name, (value, unit) in {**values, "capacity": (capacity, "bit/s")}.items():
         row = every | {"metric": name, "value": value, "unit": pd.Series(unit, index=at.index)}
         parts.append(table_of("metrics", row, sheet.good & value.notna()))
-    made = {name: tables.from_rows(name, listed) for name, listed in rows.items()}
     return finished(made | {"metrics": pd.concat(parts, ignore_index=True)})
 
 

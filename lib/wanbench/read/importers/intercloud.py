@@ -16,7 +16,7 @@ from wanbench import tables
 from wanbench.checks import check_choice
 from wanbench.read.ingest.content import plain_name
 
-from .assemble import finished, measured, table_of
+from .assemble import finished, measured, origins, table_of
 from .originals import About
 from .sheet import NUMBER, Sheet, read_csv, read_jsonl
 
@@ -173,9 +173,7 @@ def read_locations(path: str | Path, *, about: About = None) -> dict[str, pd.Dat
     columns = {"name": names, "cloud": clouds, "code": codes, "latitude_deg": latitude, "longitude_deg": longitude}
     columns |= {"precision_km": _precision_km(sheet, latitude)}
     columns["source"] = (Path(sheet.path).name + ": " + source).where(source != "", Path(sheet.path).name)
-    rows = {"sources": [sheet.source], "unread": sheet.unread()}
-    made = {name: tables.from_rows(name, values) for name, values in rows.items()}
-    return {"regions": table_of("regions", columns, sheet.good)} | made
+    return origins(sheet) | {"regions": table_of("regions", columns, sheet.good)}
 
 
 def _precision_km(sheet: Sheet, latitude: pd.Series) -> pd.Series:

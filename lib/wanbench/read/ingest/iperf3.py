@@ -16,7 +16,6 @@ Read the JSON or text output of an iperf3 client, version 3.0 to 3.21, into tabl
 - Text output has no RTTs, and its figures have three digits.
 """
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from wanbench.errors import RawDataError
@@ -96,7 +95,7 @@ class _Test:
                 if start is None or end is None or size is None:
                     part = self.top.list("intervals")[n].list("streams")[m]
                     part.refuse(f"{part.where} with {', '.join(map(str, part.values))}", "start, end and bytes")
-                if not self._fits(stream, ()):
+                if not self._fits(stream, []):
                     self._refuse_rate(stream, f"intervals[{n}].streams[{m}]")
                 direction = ("reverse" if stream.sender is False else "forward") if both else only
                 sends = direction == "forward"
@@ -183,7 +182,7 @@ class _Test:
         windows = windows or [row["cwnd_bytes"] for row in intervals if row["cwnd_bytes"] and not row["omitted"]]
         return path | {"max_cwnd_bytes": max(windows, default=None)}
 
-    def _fits(self, figures: Figures, times: Iterable[float | None]) -> bool:
+    def _fits(self, figures: Figures, times: list[float | None]) -> bool:
         """Return whether a rate fits its bytes over one of the durations; old versions mix the clocks of both ends."""
         size, rate = figures.bytes, figures.bits_per_second
         if size is None or rate is None:

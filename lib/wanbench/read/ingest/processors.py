@@ -11,7 +11,7 @@ Read CPU times of brokers and machines, <stem>.processors.jsonl, into table metr
   processors" (including idle time), "busy processors" (without idle and iowait) and "interrupts" (irq and softirq).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -55,7 +55,7 @@ def read_brokers(path: str | Path) -> dict[str, pd.DataFrame]:
         if (started := sample.number("starting_ticks", most=MOST)) is not None:
             rows.append((at_s, "start_ticks", started, "", False))
     about = {"node_id": first.count("node_id"), "host": first.text("host"), "subject": "broker", "source": "process"}
-    return _metrics(path, rows, ("at_s", "metric", "value", "unit", "cumulative"), about)
+    return _metrics(path, pd.DataFrame(rows, columns=["at_s", "metric", "value", "unit", "cumulative"]), about)
 
 
 def read_machines(path: str | Path) -> dict[str, pd.DataFrame]:
@@ -77,7 +77,7 @@ def read_machines(path: str | Path) -> dict[str, pd.DataFrame]:
     driver = path.with_name(f"{path.name.partition('.processors.jsonl')[0]}.driver.json")
     rows += _driver(driver) if driver.exists() else []
     about = {"source": "processors", "host": first.text("host"), "metric": "used_s", "unit": "s", "cumulative": True}
-    return _metrics(path, rows, ("at_s", "subject", "value"), about)
+    return _metrics(path, pd.DataFrame(rows, columns=["at_s", "subject", "value"]), about)
 
 
 def _samples(
@@ -104,10 +104,7 @@ def _samples(
     return first, others()
 
 
-def _metrics(
-    path: Path, rows: Iterable[tuple[object, ...]], columns: tuple[str, ...], about: Mapping[str, object]
-) -> dict[str, pd.DataFrame]:
-    frame = pd.DataFrame(rows, columns=columns)
+def _metrics(path: Path, frame: pd.DataFrame, about: Mapping[str, object]) -> dict[str, pd.DataFrame]:
     at_utc = pd.to_datetime(frame.pop("at_s").astype(float), unit="s", utc=True)
     return {"metrics": fitting(path, "metrics", {**frame, "at_utc": at_utc, **about})}
 

@@ -1,6 +1,6 @@
 """Flag impossible summaries: percentiles out of order, wrong spreads, totals that contradict their intervals."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import chain, pairwise
 
 import numpy as np
@@ -48,7 +48,8 @@ def check_summaries(tables: Mapping[str, pd.DataFrame]) -> list[Flag]:
             continue
         frame = tables[table]
         names = row_names(table, frame)
-        for low, high in _neighbours(frame, orders):
+        used = [[name for name in order if name in frame and frame[name].notna().any()] for order in orders]
+        for low, high in dict.fromkeys(chain.from_iterable(map(pairwise, used))):
             flags += _out_of_order(table, frame, names, low, high)
         if table == "pings":
             flags += _spread(frame, names)
@@ -106,11 +107,6 @@ def _against_parts(tables: Mapping[str, pd.DataFrame]) -> list[Flag]:
                 cause = "a total of another run, or a file in which lines of several runs are mixed"
                 flags.append(Column(table, frame, names, column, total).row(SUMMARY, k, found, cause, bound.iloc[k]))
     return flags
-
-
-def _neighbours(frame: pd.DataFrame, orders: Iterable[tuple[str, ...]]) -> list[tuple[str, str]]:
-    used = [[name for name in order if name in frame and frame[name].notna().any()] for order in orders]
-    return list(dict.fromkeys(chain.from_iterable(map(pairwise, used))))
 
 
 def decimals(values: pd.Series, share: float = DECIMALS_SHARE) -> int:
