@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 
 from wanbench.errors import RawDataError
-from wanbench.read.ingest import content
-from wanbench.read.ingest.content import File
+from wanbench.read.ingest.content import OPENING_BYTES, File, encoding_of, unpacked
 from wanbench.read.ingest.json_values import members_once
 
 from .originals import MAX_BYTES, About, read_bytes, source_of_bytes
@@ -212,8 +211,8 @@ def decoded(path: File, data: bytes) -> str:
 
     Raise RawDataError, which names the format, if the file is not text.
     """
-    data = content.unpacked(path, data, most_bytes=MAX_BYTES)
-    encoding, mark = content.encoding_of(path, data[: content.OPENING_BYTES])
+    data = unpacked(path, data, most_bytes=MAX_BYTES)
+    encoding, mark = encoding_of(path, data[:OPENING_BYTES])
     text = data[mark:].decode(encoding, "surrogateescape" if encoding == "utf-8" else "replace")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 

@@ -23,6 +23,7 @@ from .sheet import formatted
 
 GROUPS = ("from", "to", "from_cloud", "to_cloud", "kind", "run", "setting")
 PATTERNS = f"a template or a regular expression with from and to, and no other names than {', '.join(GROUPS)}"
+PATTERN = "{from}_{to}_{kind}.txt"
 KINDS = ("ping", "iperf3")
 JSON = re.compile(rb"\[?\s*\{")  # The beginning of iperf3's JSON output, or of a list of outputs.
 PLACE = re.compile(r"\{(\w*)\}")
@@ -31,11 +32,7 @@ CONTEXT = ("run_id", "test_id", "attempt", "from_region", "to_region")
 
 
 def read_folder(
-    path: File,
-    pattern: str = "{from}_{to}_{kind}.txt",
-    *,
-    regions: Mapping[str, str] | None = None,
-    about: About = None,
+    path: File, pattern: str = PATTERN, *, regions: Mapping[str, str] | None = None, about: About = None
 ) -> dict[str, pd.DataFrame]:
     """
     Read outputs of ping and iperf3 into tables tests, echoes, transfers, intervals, sources, unread and flags.

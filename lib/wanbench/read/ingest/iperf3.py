@@ -191,8 +191,8 @@ class _Test:
         most = TOLERANCE * size * 8 + rounding
         if figures.seconds and abs(size * 8 - rate * figures.seconds) <= most:  # as nearly always
             return True
-        times = [seconds for seconds in (figures.seconds, _length(figures), *times) if seconds]
-        return not times or any(abs(size * 8 - rate * seconds) <= most for seconds in times)
+        lengths = [seconds for seconds in (figures.seconds, _length(figures), *times) if seconds]
+        return not lengths or any(abs(size * 8 - rate * seconds) <= most for seconds in lengths)
 
     def _refuse_rate(self, figures: Figures, where: str) -> None:
         found = f"{where}: {figures.bytes} bytes in {figures.seconds or _length(figures) or 0:g} s"
