@@ -15,7 +15,6 @@ from typing import Any
 from wanbench.errors import CommandError, LabError
 from wanbench.measure.kafka import leadership
 from wanbench.measure.kafka.cluster import Cluster
-from wanbench.measure.kafka.leadership import View
 from wanbench.measure.kafka.placement import Broker, BrokerSize, sizes_by_broker
 from wanbench.measure.kafka.programs import process_limit
 from wanbench.measure.labs.base import Host
@@ -97,7 +96,7 @@ class BrokerControl:
         self._orders: dict[int, leadership.Order] = {}
         self._originals: leadership.Order = {}
 
-    def begin(self, action: Any, view: View, row: dict[str, Any]) -> Callable[[], None] | None:
+    def begin(self, action: Any, view: leadership.View, row: dict[str, Any]) -> Callable[[], None] | None:
         """
         Begin an action; `view` has the current topics. Set `in_force_at_s` and `how` in `row`, the action's table row.
 
@@ -126,11 +125,11 @@ class BrokerControl:
 
     # Restarts
 
-    def _restart(self, action: Any, view: View, row: dict[str, Any]) -> None:
+    def _restart(self, action: Any, view: leadership.View, row: dict[str, Any]) -> None:
         self._take_down(self.cluster.stop, action.node_id, row)
         self._start(action.node_id)
 
-    def _kill(self, action: Any, view: View, row: dict[str, Any]) -> Callable[[], None]:
+    def _kill(self, action: Any, view: leadership.View, row: dict[str, Any]) -> Callable[[], None]:
         self._take_down(self.cluster.kill, action.node_id, row)
         return lambda: self._start(action.node_id)
 
@@ -159,10 +158,10 @@ class BrokerControl:
 
     # Temporary changes
 
-    def _slow(self, action: Any, view: View, row: dict[str, Any]) -> Callable[[], None]:
+    def _slow(self, action: Any, view: leadership.View, row: dict[str, Any]) -> Callable[[], None]:
         return self._limit(action, row, "--share", f"{action.share:g}")
 
-    def _disk(self, action: Any, view: View, row: dict[str, Any]) -> Callable[[], None]:
+    def _disk(self, action: Any, view: leadership.View, row: dict[str, Any]) -> Callable[[], None]:
         limit = ["--disk", f"{action.disk_bytes_per_s:.0f}", "--folder", self.cluster.log_folder(action.node_id)]
         return self._limit(action, row, *limit, "--credit", f"{action.disk_credit_bytes or 0:.0f}")
 
@@ -179,7 +178,7 @@ class BrokerControl:
             self.slow[node_id].end()
             del self.slow[node_id]
 
-    def _link(self, action: Any, view: View, row: dict[str, Any]) -> Callable[[], None]:
+    def _link(self, action: Any, view: leadership.View, row: dict[str, Any]) -> Callable[[], None]:
         links = links_of(self.host)
         [region] = [broker.host.region for broker in self.cluster.brokers if broker.node_id == action.node_id]
         if region in self._links:
@@ -200,18 +199,18 @@ class BrokerControl:
 
     # Leadership
 
-    def _demote(self, action: Any, view: View, row: dict[str, Any]) -> None:
+    def _demote(self, action: Any, view: leadership.View, row: dict[str, Any]) -> None:
         self._reorder(action.node_id, leadership.without_leader(view, action.node_id), view, row)
         led = [partition for _, partition in leadership.partitions(view) if partition["leader"] == action.node_id]
         row["how"]["unmovable"] = sum(len(partition["replicas"]) == 1 for partition in led)
 
-    def _skew(self, action: Any, view: View, row: dict[str, Any]) -> None:
+    def _skew(self, action: Any, view: leadership.View, row: dict[str, Any]) -> None:
         self._reorder(action.node_id, leadership.all_led_by(view, action.node_id), view, row)
 
-    def _rebalance(self, action: Any, view: View, row: dict[str, Any]) -> None:
+    def _rebalance(self, action: Any, view: leadership.View, row: dict[str, Any]) -> None:
         self._reorder(None, leadership.balanced(view), view, row)
 
-    def _restore(self, action: Any, view: View, row: dict[str, Any]) -> None:
+    def _restore(self, action: Any, view: leadership.View, row: dict[str, Any]) -> None:
         order = (
             deepcopy(self.cluster.original_order) if action.node_id is None else self._orders.pop(action.node_id, {})
         )
@@ -223,7 +222,7 @@ class BrokerControl:
             if (left := {n: nodes for n, nodes in partitions.items() if order.get(topic, {}).get(n) != nodes})
         }
 
-    def _reassign(self, action: Any, view: View, row: dict[str, Any]) -> None:
+    def _reassign(self, action: Any, view: leadership.View, row: dict[str, Any]) -> None:
         own = [topic for topic in view if not topic["name"].startswith("__")]
         nodes = [broker.node_id for broker in self.cluster.brokers if broker.node_id != action.node_id]
         order = leadership.spread(own, nodes)
@@ -258,9 +257,9 @@ class BrokerControl:
         command = self.cluster.java(self.host, REASSIGN, *given, heap_mb=64, jvm=("-XX:TieredStopAtLevel=1",))
         self.host.run(command, timeout_s=_TOOL_S)
 
-    def _reorder(self, node_id: int | None, order: leadership.Order, view: View, row: dict[str, Any]) -> None:
-        if node_id is not None:
-            self._orders[node_id] = leadership.current_order(view, order)
+    def _reorder(self, node: int | None, order: leadership.Order, view: leadership.View, row: dict[str, Any]) -> None:
+        if node is not None:
+            self._orders[node] = leadership.current_order(view, order)
         leadership.merge(self._originals, leadership.save_order(self.cluster.original_order, view, order))
         row["how"] |= self._lead(order)
 

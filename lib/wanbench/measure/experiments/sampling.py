@@ -269,7 +269,7 @@ class ProcessorUse(Sampling):
             done, part = process.stop(), f"{stem}.{file_part(name)}"
             files += keep(folder, self.name, part, "processors.jsonl.gz", gzipped(done))
             if BOOT_ID.exists() and BOOT_ID.read_bytes().strip() in done.stdout.partition(b"\n")[0]:
-                times = {"started_at_utc": done.started_at_utc, "ended_at_utc": done.ended_at_utc}
+                times: dict[str, Any] = {"started_at_utc": done.started_at_utc, "ended_at_utc": done.ended_at_utc}
                 content = json.dumps({"at_s_and_used_s": own_times}).encode() + b"\n"
                 files.append(write_raw(folder, self.name, f"{part}.driver.json", content, **times))
         return []  # a failed sampler does not fail the test: it leaves its stderr, and its rows are missing

@@ -86,7 +86,7 @@ class KafkaLab(Lab):
                 [host.cluster] = self.external.values()
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, *exception: Any) -> None:
         self._stack.__exit__(*exception)
 
     def keep(self, folder: Path, stem: str) -> list[RawFile]:

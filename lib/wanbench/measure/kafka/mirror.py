@@ -103,7 +103,7 @@ class Mirrored:
             host.clusters = {**host.clusters, self.name: self}
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, *exception: Any) -> None:
         for host in self.lab.all_hosts():
             host.clusters = {name: each for name, each in host.clusters.items() if each is not self}
         self._stack.__exit__(*exception)

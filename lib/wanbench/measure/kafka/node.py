@@ -221,9 +221,7 @@ class Node:
         if paths:
             self.host.run(["rm", "-rf", "--", *paths], timeout_s=120, ok=None)
 
-    def _java(
-        self, main_class: str, arguments: Sequence[str], log: str, heap_mb: int, flags: Sequence[str]
-    ) -> list[str]:
+    def _java(self, main_class: str, arguments: Sequence[str], log: str, heap_mb: int, flags: Sequence[str]):
         logging = [f"-Dlog4j2.configurationFile={self.folder}/log4j2.properties", f"-Dwanbench.log={self.folder}/{log}"]
         jars, flags = self.jars.on(self.host), [*self.jars.archive(self.host), *flags, *logging]
         return java_command(jars, main_class, arguments, heap_mb=heap_mb, flags=flags, temporary=self.folder)

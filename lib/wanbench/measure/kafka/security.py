@@ -79,7 +79,8 @@ class Security:
     `protocols` maps each listener to its protocol.
     """
 
-    kind, protocols = "plain", dict.fromkeys(LISTENERS, "PLAINTEXT")
+    kind = "plain"
+    protocols: dict[str, str] = dict.fromkeys(LISTENERS, "PLAINTEXT")
 
     def broker_settings(self, host: Host) -> dict[str, str]:
         """Return the security settings of a broker or controller on `host`, after writing its key files there."""

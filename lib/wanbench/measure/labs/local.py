@@ -232,7 +232,7 @@ class LocalLab(Lab):
             except TypeError as error:
                 allowed = ", ".join(field.name for field in dataclasses.fields(LinkSettings))
                 raise ParameterError(f"a link has no such setting: {error}; allowed: {allowed}.") from None
-            self._send_settings(changed, [other for other in (pair, pair[::-1]) if other in changed])
+            self._send_settings(changed, [other for other in (pair, (to_region, from_region)) if other in changed])
             self.links = changed
 
     def set_gateway(self, region: str, rate_bps: float | None) -> None:

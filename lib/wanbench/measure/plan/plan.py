@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import html
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields
 from itertools import count
 from typing import Any
 
@@ -41,7 +41,7 @@ class Test:
     rtt_ms: float
     setting: str | None = None
     block: int | None = None
-    experiments: tuple[Experiment, ...] = ()
+    experiments: tuple[Any, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the test in JSON types; the fields of trials are left out if the test is not a trial."""
@@ -112,8 +112,8 @@ class Plan:
         Return the expected measuring time in seconds: the sum over the rounds, plus the time to set up each experiment
         that defines `set_up_s`. Opening the lab and retries are not included.
         """
-        trials = [each for test in self.tests for each in self.experiments_of(test) if hasattr(each, "set_up_s")]
-        set_up_s = sum(each.set_up_s(before) for before, each in zip([None, *trials], trials, strict=False))
+        each: list[Any] = [one for test in self.tests for one in self.experiments_of(test) if hasattr(one, "set_up_s")]
+        set_up_s = sum(one.set_up_s(before) for before, one in zip([None, *each], each, strict=False))
         return sum(self.slots_s()) + set_up_s
 
     def expected_bytes(self) -> float | None:
@@ -263,7 +263,7 @@ class Trial:
     """
 
     setting: str
-    experiments: tuple[Experiment, ...]
+    experiments: tuple[Any, ...]
     block: int | None = None
 
 
@@ -328,14 +328,13 @@ def alternating(
         yield block, order
 
 
-def check_keys(where: str, given: Iterable[object], allowed: Collection[str] | type) -> None:
+def check_keys(where: str, given: Iterable[object], allowed: Collection[str] | type[Any]) -> None:
     """
     Raise ParameterError if a key is not allowed; the message begins with `where`. `allowed` are names, or a dataclass
     whose field names are allowed.
     """
-    names, of = allowed, ""
-    if isinstance(allowed, type) and is_dataclass(allowed):
-        names, of = [field.name for field in fields(allowed)], f"fields of {allowed.__name__}: "
+    names = [field.name for field in fields(allowed)] if isinstance(allowed, type) else allowed
+    of = f"fields of {allowed.__name__}: " if isinstance(allowed, type) else ""
     if unknown := [str(key) for key in given if key not in names]:
         raise ParameterError(f"{where} has {', '.join(unknown)}; allowed: {of}{', '.join(names)}.")
 

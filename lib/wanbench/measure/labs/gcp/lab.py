@@ -202,9 +202,7 @@ def _properties(gcp: Gcp, site: Site, order: Order, user: str) -> dict[str, Any]
     }
 
 
-def _disk(
-    marks: Mapping[str, object], size_gb: int, *, boot: bool = False, device_name: str = "boot", **source: str
-) -> dict[str, Any]:
+def _disk(marks: Mapping[str, object], size_gb: int, *, boot: bool = False, device_name: str = "boot", **source: str):
     how = {"auto_delete": True, "mode": "READ_WRITE", "type_": "PERSISTENT", "device_name": device_name}
     disk = {"disk_size_gb": size_gb, "disk_type": DISK_TYPE, **marks, **source}
     return {"boot": boot, **how, "initialize_params": disk}

@@ -143,7 +143,7 @@ class _Reader:
             raise refusal(f"{place}: jump", jump, f"one of the jumps: {', '.join(jumps) or 'there are none'}")
         if jump is not None and proxy:
             raise ParameterError(f"{place} has both jump and proxy_command; allowed: one of them.")
-        login = replace(login, jump=jumps.get(jump), proxy_command=_words(f"{place}: proxy_command", proxy))
+        login = replace(login, jump=jumps.get(jump or ""), proxy_command=_words(f"{place}: proxy_command", proxy))
         python = _word(f"{place}: python", given["python"])
         sudo = check_flag(f"{place}: sudo", given["sudo"])
         patience_s = check_number(f"{place}: patience_s", given["patience_s"], 2, 3600)

@@ -162,7 +162,7 @@ class SshLab(Lab):
             raise LabError("the lab is not open; use it in a with statement.")
         self._at_once(SshHost.check)
         clocks = self._at_once(lambda host: clock_of(host).as_dict())
-        hosts = [
+        hosts: list[dict[str, Any]] = [
             entry.as_dict() | self._facts[entry.host.name] | {"clock": clock}
             for entry, clock in zip(self._entries, clocks, strict=True)
         ]
