@@ -1,10 +1,11 @@
 """
 Whether anything grows while surveys repeat: `python benchmarks/soak.py`.
 
-One process measures and tabulates the same small survey many times. After each it counts its resident memory, its open
-files, its threads, the network namespaces of its descendants, and the bytes of temporary files. The slope per survey is
-by least squares, without the first tenth (imports, caches); its interval at 95 % allows for autocorrelation over
-ten surveys (Newey and West 1987). build/soak.csv has them. Status 1 if an interval lies above 0.
+One process measures and tabulates the same small survey many times. After each it counts its resident memory without
+what malloc can give back, Python's blocks of memory, its open files, its threads, the network namespaces of its
+descendants, and the bytes of temporary files. The slope per survey is by least squares over the second half, as the heap
+settles over the first hundred surveys; its interval at 95 % allows for autocorrelation over ten surveys (Newey and West
+1987). build/soak.csv has them. Status 1 if an interval lies above 0.
 
 CPython's table of interned strings doubles once, from 1.9 to 3.8 MB, when names of files, which pathlib interns, have
 used up its free places: that would be a step at some survey between 20 and 40. It is made to happen at the start.
@@ -13,6 +14,7 @@ used up its free places: that would be a step at some survey between 20 and 40. 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import gc
 import os
 import sys
@@ -26,7 +28,14 @@ import statsmodels.api as sm
 from measured import ROOT, record
 from torture.table import SOAK
 
-UNITS = {"resident memory": "KiB", "open files": "", "threads": "", "namespaces": "", "temporary files": "bytes"}
+UNITS = {
+    "resident memory": "KiB",
+    "Python's memory": "blocks",
+    "open files": "",
+    "threads": "",
+    "namespaces": "",
+    "temporary files": "bytes",
+}
 LAGS = 10
 INTERNED = 200_000  # more than the free places of the table of interned strings after the imports
 
@@ -34,7 +43,7 @@ INTERNED = 200_000  # more than the free places of the table of interned strings
 def main() -> int:
     """Repeat the survey, print the slopes, and keep them."""
     options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0].strip())
-    options.add_argument("--surveys", type=int, default=100, help="default: %(default)s")
+    options.add_argument("--surveys", type=int, default=200, help="default: %(default)s")
     surveys = options.parse_args().surveys
     with tempfile.TemporaryDirectory(prefix="soak-", dir="/tmp") as folder:
         temporary = Path(folder, "tmp")
@@ -47,11 +56,12 @@ def main() -> int:
             for number in range(INTERNED if n == 0 else 0):
                 sys.intern(f"soak {number}")
             gc.collect()
+            ctypes.CDLL(None).malloc_trim(0)
             counted.append(_counts(temporary))
             if n % 10 == 9:
                 print(f"{n + 1:4} surveys in {time.monotonic() - start:.0f} s: {counted[-1]}", flush=True)
     grows, rows = False, []
-    used = np.array(counted, float)[surveys // 10 :]
+    used = np.array(counted, float)[surveys // 2 :]
     for (what, unit), values in zip(UNITS.items(), used.T, strict=True):
         fit = sm.OLS(values, sm.add_constant(np.arange(len(values)))).fit(cov_type="HAC", cov_kwds={"maxlags": LAGS})
         slope, (low, high) = fit.params[1], fit.conf_int()[1]
@@ -87,7 +97,8 @@ def _counts(temporary: Path) -> list[float]:
     others = {link for pid in children if (link := os.readlink(f"/proc/{pid}/ns/net")) != own}
     size = sum(one.stat().st_size for one in temporary.rglob("*") if one.is_file())
     opened = len(os.listdir("/proc/self/fd"))
-    return [float(status["VmRSS"].split()[0]), opened, float(status["Threads"]), len(others), size]
+    blocks = sys.getallocatedblocks()
+    return [float(status["VmRSS"].split()[0]), blocks, opened, float(status["Threads"]), len(others), size]
 
 
 if __name__ == "__main__":

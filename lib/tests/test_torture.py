@@ -105,7 +105,7 @@ def test_a_table_of_damaged_files_and_one_of_growth_are_read(tmp_path):
     rows = "memory,KiB,2,1,3,90\nopen files,,0,-1,1,90\n"
     (tmp_path / "soak.csv").write_text(",".join(table.SOAK) + "\n" + rows)
     grown = table.recorded(table.Soak, tmp_path / "soak.csv").sentence
-    assert "grew per survey: memory by 2 KiB (95 % interval 1 to 3); not shown to grow: open files." in grown
+    assert "growth per survey: memory by 2 KiB (95 % interval 1 to 3); not shown to grow: open files." in grown
     (tmp_path / "soak.csv").write_text("what\nmemory\n")
     with pytest.raises(RawDataError, match="the columns what, unit"):
         table.recorded(table.Soak, tmp_path / "soak.csv")

@@ -125,9 +125,9 @@ class Soak(RowsResult):
             for row in self.rows[self.rows.low > 0].itertuples()
         ]
         rest = ", ".join(self.rows.what[self.rows.low <= 0])
-        words = [f"grew per survey: {', '.join(grows)}"] if grows else []
+        words = [f"growth per survey: {', '.join(grows)}"] if grows else []
         words += [f"not shown to grow: {rest}"] if rest else []
-        return f"In {self.rows.surveys.min()} surveys of one process after the first tenth, {'; '.join(words)}."
+        return f"Over the last {self.rows.surveys.min()} surveys of one process: {'; '.join(words)}."
 
 
 def recorded(result: type[RowsResult], path: Path | None = None) -> RowsResult:
