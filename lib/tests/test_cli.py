@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import time
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -11,6 +12,7 @@ from example_site import CELLS, make_checkout
 
 from wanbench import __main__, cli, doctor
 from wanbench.measure import kafka
+from wanbench.measure.kafka.programs import process_limit
 from wanbench.measure.labs.local import LocalLab
 from wanbench.publish import notebooks
 from wanbench.publish.site import Record

@@ -183,9 +183,7 @@ def test_a_full_queue_is_the_system_s_and_holds_up_no_other_producer(monkeypatch
     made = process(200.0, 1.0, {0: full, 1: other})
     [second], ended = run(made)
     assert len(full.sent) == 5 and len(other.sent) == 100
-    assert second["late_max_us"] <= 1_000, (
-        "records of both are handed over, or wait, within a tick of when they are due"
-    )
+    assert second["late_max_us"] <= 1_000, "each is handed over, or waits, within a tick of when it is due"
     assert ended["n_due"] == 200 and ended["n_handed"] == 105 and second["n_answered"] == 100
     assert second["blocked_us"] == pytest.approx(950_000, rel=0.01), "since the sixth record of the full queue"
     assert second["backlog"] == 100

@@ -61,8 +61,8 @@ def disk_credits(measured: DisturbedTrials) -> DiskCredits:
     """
     Compare what each limited disk wrote before and after p99 rose, in the trials that count.
 
-    p99 rises in the first of `BACK_S` consecutive seconds above the undisturbed limit. Raises MissingDataError: no trial
-    counts what a limited disk wrote.
+    p99 rises in the first of `BACK_S` consecutive seconds above the undisturbed limit. Raises MissingDataError: no
+    trial counts what a limited disk wrote.
     """
     rows = []
     for trial in measured.with_kind("disk"):
