@@ -105,10 +105,10 @@ class DisturbedTrial:
         return merged(part for start in self.between(from_s, to_s, whole=whole) for part in self.seconds[start])
 
     def by_second(self, from_s: float, to_s: float) -> pd.DataFrame:
-        """Return start_s and p99_ms of every whole second of a period; lost records count as the slowest."""
-        starts = self.between(from_s, to_s, whole=True)
-        p99 = [merged(self.seconds[start]).quantile(0.99) for start in starts]
-        return pd.DataFrame({"start_s": starts, "p99_ms": p99}, dtype=float)
+        """Return start_s, median, p99 and maximum in ms of whole seconds of a period; lost records are the slowest."""
+        tails = {start: merged(self.seconds[start]) for start in self.between(from_s, to_s, whole=True)}
+        rows = [(start, *(tail.quantile(q) for q, *_ in LINES.values())) for start, tail in tails.items() if tail.n]
+        return pd.DataFrame(rows, columns=["start_s", *LINES], dtype=float)
 
     def undisturbed_ms(self, q: float) -> float:
         """Return the quantile `q` of latency in the seconds before the first action, in ms; NaN if there are none."""
@@ -217,7 +217,8 @@ class DisturbedTrials(RowsResult):
         figure = make_subplots(len(shown), 1, vertical_spacing=0.3 / len(shown))
         tables = []
         for row, trial in enumerate(shown, start=1):
-            seconds = by_second(trial)
+            seconds = trial.by_second(-np.inf, np.inf)
+            seconds.insert(0, "second", seconds.pop("start_s") - trial.start_s)
             finite, place = seconds.where(np.isfinite(seconds)), {"row": row, "col": 1}
             for (name, (_, title, dash)), colour in zip(LINES.items(), theme.SERIES_COLOURS, strict=False):
                 style = {"name": title, "legendgroup": title, "line": {"color": colour, "dash": dash, "width": 2}}
@@ -356,15 +357,6 @@ def back_after_s(seconds: pd.DataFrame, from_s: float, limit_ms: float) -> tuple
     if back.empty:
         return float(later.start_s.max() + 1 - from_s), True
     return float(back.start_s.iloc[0] - from_s), False
-
-
-def by_second(trial: DisturbedTrial) -> pd.DataFrame:
-    """
-    Return median, p99 and maximum of latency in ms for each second since the warm-up; infinite if its record was lost.
-    """
-    tails = {start_s - trial.start_s: merged(parts) for start_s, parts in trial.seconds.items()}
-    rows = [(at, *(tail.quantile(q) for q, *_ in LINES.values())) for at, tail in tails.items() if tail.n]
-    return pd.DataFrame(rows, columns=["second", *LINES])
 
 
 def _shade(figure, trial: DisturbedTrial, row: int) -> pd.DataFrame:
