@@ -43,17 +43,11 @@ class DiskCredits(OverEpisodes):
         parts = []
         for name, rows in self.rows.groupby("system", sort=False):
             written, credit = (self.of(str(name), each) for each in ("written_bytes", "credit_bytes"))
-            rises, given = f"in {written.n} of {count(len(rows), 'episode')}", rows.set_bytes.max()
-            if not written.n:
-                parts.append(f"With “{name}” no burst credit was used up: p99 rose {rises}.")
-            elif not credit.n:
-                text = f"p99 rose {rises}, but the disk had not written faster before than after that"
-                parts.append(f"With “{name}” no burst credit was found: {text}.")
-            else:
-                text = f"after {written.formatted_with_interval} were written, so the disk has a burst credit of"
-                against = f"{quantity(given, 'bytes')} were set" if given else "none was set"
-                credit = f"{text} {credit.formatted_with_interval}; {against}"
-                parts.append(f"With “{name}” p99 rose {rises}, {credit}.")
+            shows = f"a burst credit of {credit.formatted_with_interval}" if credit.n else "no burst credit"
+            was_set = f"{quantity(rows.set_bytes.max(), 'bytes')} were set"
+            after = f"after {written.formatted_with_interval} were written, which shows {shows} ({was_set})"
+            then = after if written.n else "so no burst credit was used up"
+            parts.append(f"With “{name}” p99 rose in {written.n} of {count(len(rows), 'episode')}, {then}.")
         return " ".join(parts)
 
 
@@ -64,14 +58,12 @@ def disk_credits(measured: DisturbedTrials) -> DiskCredits:
     p99 rises in the first of `BACK_S` consecutive seconds above the undisturbed limit. Raises MissingDataError: no
     trial counts what a limited disk wrote.
     """
-    rows = []
-    for trial in measured.with_kind("disk"):
-        done = trial.actions[(trial.actions.kind == "disk") & trial.actions.done_at_s.notna()]
-        rows += [
-            {"system": trial.about.system, "block": trial.about.block, "node_id": action.node_id} | numbers
-            for action in done.itertuples()
-            if (numbers := _numbers(trial, action, measured.limit_ms))
-        ]
+    rows = [
+        {"system": trial.about.system, "block": trial.about.block, "node_id": action.node_id} | numbers
+        for trial in measured.with_kind("disk")
+        for action in trial.actions[trial.actions.kind == "disk"].itertuples()
+        if (numbers := _numbers(trial, action, measured.limit_ms))
+    ]
     if not rows:
         raise MissingDataError("no trial counted what a limited disk wrote.")
     frame = pd.DataFrame(rows)
@@ -82,7 +74,7 @@ def disk_credits(measured: DisturbedTrials) -> DiskCredits:
 
 def _numbers(trial: DisturbedTrial, action, limit_ms: float) -> dict[str, float]:
     about, begin_s, end_s = json.loads(action.detail), float(action.in_force_at_s), float(action.done_at_s)
-    if not about.get("written"):  # recorded by an older version
+    if not about.get("written") or not end_s > begin_s:  # older versions recorded nothing
         return {}
     found = dict.fromkeys(DiskCredits.QUANTITIES, nan) | {"set_bytes": about["disk_credit_bytes"]}
     seconds = trial.by_second(begin_s, end_s)

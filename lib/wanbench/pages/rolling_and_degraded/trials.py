@@ -34,8 +34,6 @@ BEHIND = "the generator itself was late: p99 of its delay is {}"
 Why a trial does not count. The allowed delay is a fraction of the trial's own p99 (see `wanbench.open_loop`): a few ms,
 as during the start of a broker, matter only if latency is low.
 """
-OWN_TOPICS = "open-loop-{test_id}.{attempt}-"
-"""Prefix of the names of the load's topics."""
 NEEDED = {
     "tests": (*KEY, "outcome"),
     "trials": ("run_id", "test_id", "setting", "system", "block"),
@@ -49,8 +47,7 @@ SAMPLES = [*KEY, "at_s", "topic", "partition", "leader", "isr"]
 Second = tuple[np.ndarray, np.ndarray, int]
 """Histogram of a second: latencies in us, their counts, and the number of lost records."""
 LINES = {"p50_ms": (0.5, "median", "solid"), "p99_ms": (0.99, "p99", "solid"), "worst_ms": (1 - 1e-9, "slowest", "dot")}
-PANEL_PX = 210
-ABOVE_PX = 150
+PANEL_PX, ABOVE_PX = 210, 150
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,7 +295,7 @@ def _trial(tables: Mapping[str, pd.DataFrame], about: pd.Series) -> DisturbedTri
 
     latencies, samples, runs = own("open_loop_histograms"), own("cluster_samples"), own("detection_runs")
     if len(samples):
-        prefix = OWN_TOPICS.format(test_id=about.test_id, attempt=int(about.attempt))
+        prefix = f"open-loop-{about.test_id}.{int(about.attempt)}-"  # of the names of the load's topics
         samples = samples[samples.topic.astype(str).str.startswith(prefix)]
     if len(latencies):
         latencies = latencies[(latencies.what == "end to end") & ~latencies.warm_up.astype(bool)]

@@ -77,12 +77,11 @@ class Watched:
         Return the series to fetch, each a row of `METRICS` with period_s, node_id and dimensions.
         """
         rows = [row for row in METRICS if row["kind"] == self.kind]
-        is_tunnel = self.kind == "vpn" and _ADDRESS.fullmatch(self.id)
-        name, period_s = "TunnelIpAddress" if is_tunnel else rows[0]["dimension"], int(rows[0]["period_s"])
+        name = "TunnelIpAddress" if self.kind == "vpn" and _ADDRESS.fullmatch(self.id) else rows[0]["dimension"]
         nodes = range(1, self.brokers + 1) if self.kind == "msk" else (None,)
         of_node = {node: {name: self.id} | ({"Broker ID": str(node)} if node else {}) for node in nodes}
         return [
-            {**row, "period_s": self.period_s or period_s, "node_id": node, "dimensions": dimensions}
+            {**row, "period_s": self.period_s or int(row["period_s"]), "node_id": node, "dimensions": dimensions}
             for node, dimensions in of_node.items()
             for row in rows
         ]
