@@ -162,7 +162,7 @@ def test_a_stall_of_the_loop_is_the_generator_s(monkeypatch):
 def test_a_full_queue_is_the_system_s_and_holds_up_no_other_producer(monkeypatch):
     """By a clock that only the loop's sleeps move, so that a busy machine holds nothing up."""
     began_ns, loop = time.time_ns(), threading.get_ident()
-    now_ns = [began_ns]
+    now_ns, waits_ns = [began_ns], []
 
     class Full(Client):
         def poll(self, timeout_s):
@@ -173,6 +173,7 @@ def test_a_full_queue_is_the_system_s_and_holds_up_no_other_producer(monkeypatch
         def produce(self, *record, on_delivery, **about):
             super().produce(*record, on_delivery=on_delivery, **about)
             self.waiting.pop()(None, None)
+            waits_ns.append(now_ns[0] - self.sent[-1][3])
 
     def sleep(for_s):
         now_ns[0] += round(for_s * NS)
@@ -183,7 +184,7 @@ def test_a_full_queue_is_the_system_s_and_holds_up_no_other_producer(monkeypatch
     made = process(200.0, 1.0, {0: full, 1: other})
     [second], ended = run(made)
     assert len(full.sent) == 5 and len(other.sent) == 100
-    assert second["late_max_us"] <= 1_000, "each is handed over, or waits, within a tick of when it is due"
+    assert max(waits_ns) < 1_000_000 and second["late_max_us"] < 1_000, "less than a tick"
     assert ended["n_due"] == 200 and ended["n_handed"] == 105 and second["n_answered"] == 100
     assert second["blocked_us"] == pytest.approx(950_000, rel=0.01), "since the sixth record of the full queue"
     assert second["backlog"] == 100
