@@ -311,14 +311,14 @@ def test_a_disk_whose_burst_credit_is_used_up_is_named_with_its_credit():
     assert credit.n == written.n == 6 and [credit.low, credit.estimate, credit.high] == pytest.approx([4e6] * 3)
     assert written.estimate == pytest.approx(8e6, abs=1e6)
     assert f"p99 rose in 6 of 6 episodes, after {written.formatted_with_interval} were written" in found.sentence
-    assert f"which shows a burst credit of {credit.formatted_with_interval} (4.00 MB were set)." in found.sentence
+    assert f"which shows a burst credit of {credit.formatted_with_interval}; 4.00 MB were set." in found.sentence
 
 
 def test_a_disk_without_burst_credit_has_none_named():
     """Nor if one disk happens to have slowed later."""
     found = study.disk_credits(of_disks(*((0.1, rate, 1.0, True) for rate in RATES), (4, 2, 1, True), set_bytes=0))
     assert found.sentence.startswith("With “slow” p99 rose in 7 of 7 episodes, after ")
-    assert found.sentence.endswith("were written, which shows no burst credit (0 bytes were set).")
+    assert found.sentence.endswith("were written, which shows no burst credit; 0 bytes were set.")
     assert not found.of("slow", "credit_bytes").n
 
 

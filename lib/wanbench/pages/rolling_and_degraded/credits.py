@@ -45,7 +45,7 @@ class DiskCredits(OverEpisodes):
             written, credit = (self.of(str(name), each) for each in ("written_bytes", "credit_bytes"))
             shows = f"a burst credit of {credit.formatted_with_interval}" if credit.n else "no burst credit"
             was_set = f"{quantity(rows.set_bytes.max(), 'bytes')} were set"
-            after = f"after {written.formatted_with_interval} were written, which shows {shows} ({was_set})"
+            after = f"after {written.formatted_with_interval} were written, which shows {shows}; {was_set}"
             then = after if written.n else "so no burst credit was used up"
             parts.append(f"With “{name}” p99 rose in {written.n} of {count(len(rows), 'episode')}, {then}.")
         return " ".join(parts)
