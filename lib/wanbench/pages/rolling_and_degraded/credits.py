@@ -81,7 +81,8 @@ def _numbers(trial: DisturbedTrial, action, limit_ms: float) -> dict[str, float]
     rises = seconds.start_s[(seconds.p99_ms > limit_ms)[::-1].rolling(BACK_S).sum()[::-1] == BACK_S]
     if len(rises):
         at_s = np.array([rises.iloc[0] + 0.5, rises.iloc[0] + 1, end_s]) - begin_s
-        middle, end, in_all = np.interp(at_s, *zip(*about["written"], strict=True))
+        counted_s, counted = np.array(about["written"], float).T
+        middle, end, in_all = np.interp(at_s, counted_s, counted)
         later = (in_all - end) / (at_s[2] - at_s[1])
         credit = end - later * at_s[1]
         found |= {"written_bytes": middle, "later_bytes": later, "credit_bytes": credit if credit >= later else nan}
