@@ -47,10 +47,10 @@ class Job:
         return replace(self, given={**self.given, "lab": SAMPLES}, replay_reason=reason)
 
 
-def dry_run(notebook: Path, given: Mapping) -> None:
+def dry_run(notebook: Path, given: Mapping[str, object]) -> None:
     """Run the cells of a notebook in this process until `campaign.run` shows the plan and ends the process."""
     os.chdir(notebook.parent)
-    names: dict = {}
+    names: dict[str, object] = {}
     for cell in read_notebook(notebook).cells:
         if cell.cell_type == "code":
             exec(cell.source, names)  # nosec B102  # a notebook is a program of the user's
