@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from math import nan
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -72,7 +72,7 @@ def disk_credits(measured: DisturbedTrials) -> DiskCredits:
     return DiskCredits(frame.assign(credit_bytes=frame.credit_bytes.mask(few)), LEVEL)
 
 
-def _numbers(trial: DisturbedTrial, action, limit_ms: float) -> dict[str, float]:
+def _numbers(trial: DisturbedTrial, action: Any, limit_ms: float) -> dict[str, float]:
     about, begin_s, end_s = json.loads(action.detail), float(action.in_force_at_s), float(action.done_at_s)
     if not about.get("written") or not end_s > begin_s:  # older versions recorded nothing
         return {}
