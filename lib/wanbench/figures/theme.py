@@ -1,9 +1,11 @@
 """Set the look of figures (template, colours, axes, titles), and attach alt text and numbers to them."""
 
 import re
+from collections.abc import Callable, Iterable
 from functools import wraps
 from math import ceil, floor, log10
 from textwrap import shorten, wrap
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +17,8 @@ from wanbench.checks import refusal
 from wanbench.formatting import quantity
 from wanbench.regions import CLOUDS, cloud_title
 
+Settings = dict[str, Any]
+"""Settings of a part of a figure, by Plotly's names."""
 NAME = "wanbench"
 FONT = "DejaVu Sans, Verdana, sans-serif"
 HEIGHT_PX = 520
@@ -84,7 +88,7 @@ def _template() -> go.layout.Template:
 pio.templates[NAME] = _template()
 
 
-def arm_marks(names) -> dict[str, tuple[str, str]]:
+def arm_marks(names: Iterable[object]) -> dict[str, tuple[str, str]]:
     """Return (colour, symbol) by name of arm (compared deployment) or setting: from `ARMS`, or else the next unused."""
     names = dict.fromkeys(map(str, names))
     fixed = {name: ARMS[name] for name in names if name in ARMS}
@@ -147,7 +151,16 @@ def shortened(text: str, limit: int = ALT_CHARACTERS) -> str:
 
 
 def finish(
-    figure: go.Figure, *, name, title, subtitle, alt, caption, table: pd.DataFrame, note="", headroom_px=0
+    figure: go.Figure,
+    *,
+    name: str,
+    title: str,
+    subtitle: str,
+    alt: str,
+    caption: str,
+    table: pd.DataFrame,
+    note: str = "",
+    headroom_px: int = 0,
 ) -> go.Figure:
     """
     Set the template and title of a figure, store name, alt text, caption and numbers in `layout.meta`, and return it.
@@ -179,11 +192,11 @@ def numbers(table: pd.DataFrame) -> str:
     return texts.rename(columns=_no_formula).to_csv(index=False, float_format="%.6g", lineterminator="\n")
 
 
-def _no_formula(value):
+def _no_formula(value: object) -> object:
     return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
 
 
-def log_axis(values, unit: str, max_ticks: int = 10) -> dict:
+def log_axis(values: np.typing.ArrayLike, unit: str, max_ticks: int = 10) -> Settings:
     """
     Return Plotly's settings of a logarithmic axis for `values`, with ticks at 1, 2 and 5 times powers of ten.
 
@@ -264,7 +277,7 @@ def _luminance(rgb: tuple[int, ...]) -> float:
     return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
 
 
-def recoloured(value, key: str = ""):
+def recoloured(value: Any, key: str = "") -> Any:
     """
     Return a part of a figure (Plotly's JSON) with its colours adapted to a dark background; colour scales are left
     unchanged.
@@ -276,11 +289,11 @@ def recoloured(value, key: str = ""):
     return on_dark(value) if isinstance(value, str) and key.endswith(("color", "colorway")) else value
 
 
-def styled(draw):
+def styled(draw: Callable[..., go.Figure]) -> Callable[..., go.Figure]:
     """Wrap a function that returns a figure, so that it accepts `title` and `theme` ("light", "dark" or a template)."""
 
     @wraps(draw)
-    def figure(*arguments, title: str | None = None, theme: str = "light", **more) -> go.Figure:
+    def figure(*arguments: object, title: str | None = None, theme: str = "light", **more: object) -> go.Figure:
         drawn = draw(*arguments, **more)
         if title is not None:
             drawn.update_layout(title_text=plain(title))

@@ -127,7 +127,7 @@ class Capacity(Result):
         return pd.DataFrame(rows, columns=heads)
 
 
-def _packets(counts):
+def _packets(counts: pd.Series) -> str:
     return count(int(counts.sum()), "packet") if counts.notna().any() else "not known"
 
 
@@ -168,7 +168,7 @@ def by_link(loads: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def _backlogs(samples):
+def _backlogs(samples: pd.DataFrame) -> pd.DataFrame:
     """
     Return, for each test and link, the largest backlog in ms, and the longest period with a backlog in every sample.
     """

@@ -42,7 +42,9 @@ def sums(values: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
     return total
 
 
-def sandwich(design: np.ndarray, residual: np.ndarray, first, second, n_regions: int) -> np.ndarray:
+def sandwich(
+    design: np.ndarray, residual: np.ndarray, first: np.ndarray, second: np.ndarray, n_regions: int
+) -> np.ndarray:
     """
     Compute the dyadic-cluster-robust covariance of OLS coefficients: (coefficients, coefficients).
 
@@ -104,12 +106,12 @@ def region_weights(n_regions: int, resamples: int, seed: int, strata: np.ndarray
     return weights
 
 
-def pair_weights(weights: np.ndarray, first, second) -> np.ndarray:
+def pair_weights(weights: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Return how often each pair is drawn (rows, pairs), from how often each region is drawn (rows, regions)."""
     return weights[:, first] * np.where(first == second, 1.0, weights[:, second])
 
 
-def weighted_sums(weights: np.ndarray, values: np.ndarray, first, second) -> np.ndarray:
+def weighted_sums(weights: np.ndarray, values: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """
     Sum `values` (pairs, k), weighted by the product of regions' weights (resamples, regions): (resamples, k).
 
@@ -126,7 +128,7 @@ def weighted_sums(weights: np.ndarray, values: np.ndarray, first, second) -> np.
     return total
 
 
-def weighted_median(values: np.ndarray, weights: np.ndarray, first, second) -> np.ndarray:
+def weighted_median(values: np.ndarray, weights: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """
     Compute the median over pairs for each row of region weights (resamples, regions); NaN if a resample has no pair.
 
@@ -149,7 +151,9 @@ def medians(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return median
 
 
-def means_without(values: np.ndarray, first, second, n_regions: int) -> tuple[np.ndarray, np.ndarray]:
+def means_without(
+    values: np.ndarray, first: np.ndarray, second: np.ndarray, n_regions: int
+) -> tuple[np.ndarray, np.ndarray]:
     """
     Compute the means of `values` (rows, k) without each region: (regions, k), and without each pair: (pairs, k).
 
@@ -162,7 +166,9 @@ def means_without(values: np.ndarray, first, second, n_regions: int) -> tuple[np
     return without_region, (total - sums(values, pair, pair.max() + 1)) / (n - np.bincount(pair))[:, None]
 
 
-def ratio(over: np.ndarray, under: np.ndarray, first, second, n_regions: int, level: float) -> tuple[float, float]:
+def ratio(
+    over: np.ndarray, under: np.ndarray, first: np.ndarray, second: np.ndarray, n_regions: int, level: float
+) -> tuple[float, float]:
     """
     Compute the sum of `over` divided by the sum of `under`, and half the width of the interval.
 

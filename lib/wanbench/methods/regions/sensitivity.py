@@ -127,7 +127,7 @@ def with_and_without(
     return Sensitivity(with_all, without, left_out, _by_rule(pairs, flags), len(pairs), why, columns)
 
 
-def _rows(result) -> pd.DataFrame:
+def _rows(result: object) -> pd.DataFrame:
     names = ["quantity", "unit", "estimate", "low", "high"]
     return pd.DataFrame([[getattr(one, name) for name in names] for one in _estimates(result)], columns=names)
 
@@ -142,7 +142,7 @@ def _by_rule(pairs: pd.DataFrame, flags: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame([row for row in rows if row[2]], columns=["rule", "region", "n_pairs"])
 
 
-def _estimates(result) -> tuple[Estimate, ...]:
+def _estimates(result: object) -> tuple[Estimate, ...]:
     estimates = getattr(result, "estimates", result)
     if isinstance(estimates, Estimate) or not isinstance(estimates, Iterable):
         estimates = (estimates,)

@@ -124,7 +124,7 @@ def one_replica(log: pd.DataFrame) -> pd.DataFrame:
     return log.merge(sums.drop_duplicates(part)[[*part, "broker"]], on=[*part, "broker"])
 
 
-def attempts_of(tests: pd.DataFrame, trials: pd.DataFrame) -> tuple[pd.DataFrame, list[dict]]:
+def attempts_of(tests: pd.DataFrame, trials: pd.DataFrame) -> tuple[pd.DataFrame, list[dict[str, object]]]:
     """
     Return the attempts that count, in the order of measuring (`order`, from 1), and rows for the other attempts, with
     the `reason` why they do not count.

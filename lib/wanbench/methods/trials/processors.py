@@ -307,7 +307,7 @@ def _by_role(used: dict[str, float]) -> dict[str, float]:
     return {"busy": 100 * busy / total} | {role: 100 * seconds / total for role, seconds in roles.items()}
 
 
-def _windows(tables: Mapping[str, pd.DataFrame]) -> dict[tuple, tuple[float, float]]:
+def _windows(tables: Mapping[str, pd.DataFrame]) -> dict[tuple[object, ...], tuple[float, float]]:
     """Return the start and end of each test's counted seconds (Unix s)."""
     spans = []
     if len(loads := tables.get("open_loop_loads", ())):

@@ -4,6 +4,8 @@ Test source 001: throughput and cost of a strongly consistent Kafka cluster acro
 Every number of the source is read from its file of claims, so correcting a digit there corrects the verdict.
 """
 
+from typing import Any
+
 from wanbench.formatting import number, quantity
 from wanbench.methods.claims.ledger import Audit, read_claims
 from wanbench.methods.claims.rules import ALWAYS, DIFFERS, NEVER, SOME, Rule, apply_rules, over, under
@@ -78,7 +80,7 @@ def geo_kafka(*, cost: ClusterCost | None = None, **measured: Estimate | Result 
     return audit
 
 
-def source_deployment(audit: Audit, **inputs) -> Deployment:
+def source_deployment(audit: Audit, **inputs: Any) -> Deployment:
     """
     Return the cluster whose cost the source states; messages per second are its throughput over its message size.
 

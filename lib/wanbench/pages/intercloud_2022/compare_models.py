@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import exp, log
 
@@ -80,7 +80,7 @@ def cross_validate(
                 f"without {sample.regions[int(left.argmin())]} only {count(int(left.min()), 'pair')}{group} are left; "
                 f"the models need more than {most}"
             )
-    simpler: dict[str, dict] = {label: {} for label in labels}
+    simpler: dict[str, dict[tuple[str, str], float]] = {label: {} for label in labels}
     predictions = []
     for model in models:
         in_sample, errors, fitted = np.empty(len(y)), np.empty((2, len(y))), []
@@ -111,7 +111,7 @@ def cross_validate(
     return predictions
 
 
-def _parameters_text(model: ThroughputModel, values: np.ndarray, bounds) -> str:
+def _parameters_text(model: ThroughputModel, values: np.ndarray, bounds: tuple[np.ndarray, np.ndarray]) -> str:
     """Return the fitted parameters as text; a parameter at its bound is called "not identified"."""
     if len(values) == 1:
         return quantity(exp(values[0]), "bit/s")
@@ -309,6 +309,6 @@ def _like(estimate: Estimate, value: float) -> str:
     return number(value, decimals(estimate.estimate, estimate.low, estimate.high))
 
 
-def _listed(names) -> str:
+def _listed(names: Iterable[str]) -> str:
     *first, last = names
     return " and ".join(filter(None, [", ".join(first), last]))

@@ -1,5 +1,7 @@
 """Draw the echoes that cross a link before, during and after a cut."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
@@ -61,7 +63,7 @@ def cut_timeline(echoes: pd.DataFrame, cuts: pd.DataFrame) -> go.Figure:
     )
 
 
-def _timeline(echoes: pd.DataFrame, event) -> pd.DataFrame:
+def _timeline(echoes: pd.DataFrame, event: Any) -> pd.DataFrame:
     part = matching(echoes, (event.run_id, event.from_region, event.to_region))
     part = part[~part.duplicate.astype(bool)].sort_values("sequence")
     at = part.received_at_s.to_numpy(dtype=float)

@@ -76,7 +76,7 @@ def healing(episodes: Episodes, *, check_s: float = CHECK_S) -> Healing:
     return Healing(pd.DataFrame(rows), check_s=check_number("check_s", check_s, 0))
 
 
-def _healed(episode: Episode) -> dict:
+def _healed(episode: Episode) -> dict[str, object]:
     begin, heal, samples = episode.fault_at_s, episode.heal_at_s, episode.samples
     after = samples[(samples.at_s >= heal) & (samples.at_s <= episode.about.ended_at_s)]
     moved = first_changes(episode).index

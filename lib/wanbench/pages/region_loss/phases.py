@@ -68,7 +68,7 @@ def first_changes(episode: Episode) -> pd.Series:
     return rows[before.notna() & (rows.leader != before)].groupby("partition").at_s.min()
 
 
-def _split(episode: Episode, recovered: Recovery) -> dict | None:
+def _split(episode: Episode, recovered: Recovery) -> dict[str, object] | None:
     changes, begin = first_changes(episode), episode.fault_at_s
     if changes.empty:
         return None
