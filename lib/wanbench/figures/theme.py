@@ -90,10 +90,10 @@ pio.templates[NAME] = _template()
 
 def arm_marks(names: Iterable[object]) -> dict[str, tuple[str, str]]:
     """Return (colour, symbol) by name of arm (compared deployment) or setting: from `ARMS`, or else the next unused."""
-    names = dict.fromkeys(map(str, names))
-    fixed = {name: ARMS[name] for name in names if name in ARMS}
+    known = dict.fromkeys(map(str, names))
+    fixed = {name: ARMS[name] for name in known if name in ARMS}
     rest = [mark for mark in zip(SERIES_COLOURS, ARM_SYMBOLS, strict=True) if mark not in fixed.values()]
-    others = [name for name in names if name not in ARMS]
+    others = [name for name in known if name not in ARMS]
     return fixed | {name: rest[k % len(rest)] for k, name in enumerate(others)}
 
 

@@ -53,7 +53,7 @@ def parse_sweep(text: str, declared: Mapping[str, Parameter]) -> tuple[str, list
 
 def _values(what: str, values: object) -> list[object]:
     bounds = re.fullmatch(r"\s*(-?\d+)\.\.(-?\d+)\s*", values) if isinstance(values, str) else None
-    found = list(range(int(bounds[1]), int(bounds[2]) + 1)) if bounds else values
+    found: object = list(range(int(bounds[1]), int(bounds[2]) + 1)) if bounds else values
     if not isinstance(found, list) or not found:
         raise refusal(what, values, "a list of values, or a range such as 1..5")
-    return found
+    return [*found]

@@ -293,12 +293,7 @@ ENDING = "_file"
 
 
 def resolve_paths(
-    given: Mapping[str, Any],
-    declared: Collection[str],
-    notebook: Path,
-    starts: Sequence[Path],
-    top: Path,
-    source: str = "",
+    given: Mapping[str, Any], declared: Collection[str], notebook: Path, starts: Sequence[Path], top: Path, source: str
 ) -> dict[str, object]:
     """
     Replace file paths in parameter values by paths that are valid in the notebook's folder.

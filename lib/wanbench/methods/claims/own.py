@@ -69,7 +69,7 @@ class _Row:
     comparison: str
     place: str
 
-    def quantity(self, units: pint.UnitRegistry):
+    def quantity(self, units: pint.UnitRegistry[Any]):
         try:
             return units.Quantity(self.claim.number, self.claim.unit)
         except (pint.PintError, ValueError, TypeError, AttributeError) as error:
@@ -78,7 +78,7 @@ class _Row:
                 f"{message}; list it under units if it counts something (bytes: B, kB, KiB)."
             ) from None
 
-    def test(self, audit: Audit, quantities: Mapping[str, pint.Quantity]) -> None:
+    def test(self, audit: Audit, quantities: Mapping[str, Any]) -> None:
         names, computed = _formula(self.formula, quantities, self.place)
         of = {name: quantities[name].units for name in names}
         wanted = quantities[self.claim.claim].units
@@ -106,7 +106,7 @@ class _Row:
         audit.judge(self.claim.claim, holds, f"{working} {found.sentence}")
 
 
-def _formula(text: str, quantities: Mapping[str, pint.Quantity], place: str):
+def _formula(text: str, quantities: Mapping[str, Any], place: str):
     """Return the names in a formula, and a function that computes it from their quantities."""
     try:
         tree = ast.parse(text, mode="eval")
@@ -128,7 +128,7 @@ def _formula(text: str, quantities: Mapping[str, pint.Quantity], place: str):
             names.append(node.id)
     code = compile(tree, place, "eval")
 
-    def computed(values: Mapping[str, pint.Quantity]):
+    def computed(values: Mapping[str, Any]):
         try:
             # The tree holds arithmetic alone.
             return eval(code, {"__builtins__": {}} | FUNCTIONS, dict(values))  # nosec B307

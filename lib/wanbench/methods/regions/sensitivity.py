@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -143,7 +143,7 @@ def _by_rule(pairs: pd.DataFrame, flags: pd.DataFrame) -> pd.DataFrame:
 
 
 def _estimates(result: object) -> tuple[Estimate, ...]:
-    estimates = getattr(result, "estimates", result)
+    estimates: Any = getattr(result, "estimates", result)
     if isinstance(estimates, Estimate) or not isinstance(estimates, Iterable):
         estimates = (estimates,)
     estimates = tuple(estimates)

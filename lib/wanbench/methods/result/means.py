@@ -41,7 +41,7 @@ def welch_half_width(sides: Sequence[np.ndarray], level: float) -> float:
     sizes = [len(side) for side in sides]
     if min(sizes) < 2:
         return nan
-    variances = [np.var(side, ddof=1) / len(side) for side in sides]
+    variances = [float(np.var(side, ddof=1)) / len(side) for side in sides]
     return t_quantile(level, welch_freedom(variances, sizes)) * sqrt(sum(variances))
 
 

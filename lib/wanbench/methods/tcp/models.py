@@ -244,23 +244,25 @@ def throughput_models(transfer_s: float | None = None) -> tuple[ThroughputModel,
     """
     check_number("transfer_s", transfer_s, 0, above=True, optional=True)
 
-    def finite_bps(v: dict[str, np.ndarray], rtt_ms: np.ndarray) -> Any:
-        window = np.minimum(v["W"], buffer_bytes(v["C"], rtt_ms))
-        return BITS * bytes_sent(transfer_s, rtt_ms, window) / transfer_s
-
     mathis = "one loss rate, MSS / (RTT sqrt(p)) (Mathis et al. 1997)"
     pftk = "one loss rate, timeouts and a window (Padhye et al. 1998)"
-    finite = "slow start, then 8 W / RTT (Cardwell, Savage & Anderson 2000)"
     tcp = [
         ("window-limited", "8 W / RTT", "W", lambda v, rtt_ms: window_limited_bps(v["W"], rtt_ms)),
         ("Mathis", mathis, "p", lambda v, rtt_ms: mathis_bps(v["p"], rtt_ms)),
         ("PFTK", pftk, "pW", lambda v, rtt_ms: pftk_bps(v["p"], rtt_ms, v["W"])),
         ("CUBIC", "one loss rate, average window of RFC 9438", "p", lambda v, rtt_ms: cubic_bps(v["p"], rtt_ms)),
-        ("finite transfer", finite, "W", finite_bps),
     ]
+    if transfer_s is not None:
+
+        def finite_bps(v: dict[str, np.ndarray], rtt_ms: np.ndarray) -> Any:
+            window = np.minimum(v["W"], buffer_bytes(v["C"], rtt_ms))
+            return BITS * bytes_sent(transfer_s, rtt_ms, window) / transfer_s
+
+        finite = "slow start, then 8 W / RTT (Cardwell, Savage & Anderson 2000)"
+        tcp.append(("finite transfer", finite, "W", finite_bps))
     by_distance = "log throughput falls evenly with distance"
     return (
-        *(_tcp(*model) for model in tcp if model[0] != "finite transfer" or transfer_s is not None),
+        *(_tcp(*model) for model in tcp),
         _line("log-distance", by_distance, "1,000 km", lambda paths: paths.distance_km / 1000),
         _line("log-log RTT", "a power of the RTT", "log RTT", lambda paths: np.log(paths.rtt_ms)),
         ThroughputModel(

@@ -26,7 +26,7 @@ from wanbench.methods.regions.dyadic import touches
 from wanbench.methods.regions.line import ASSUMPTION, BOOTSTRAP, DYADIC, REFERENCES, SCALED_REFERENCES
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, Sample, left_out_of_any, require_regions, unordered
 from wanbench.methods.regions.places import PLACE, Cluster, Skew, Units, moran, skew_of_effects, units
-from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result, t_quantile, tails
+from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Fields, Interval, Result, t_quantile, tails
 
 from . import knee
 from .models import BITS, window_limited_bps
@@ -387,7 +387,7 @@ def _percentiles(values: np.ndarray, level: float) -> tuple[float, float]:
 
 
 def _estimate(
-    name: str, value: float, ends: list[Interval], counted: dict[str, int], level: float, warnings: tuple[str, ...]
+    name: str, value: float, ends: list[Interval], counted: Fields, level: float, warnings: tuple[str, ...]
 ) -> Estimate:
     quantity, claim, unit = NAMES[name]
     references = SCALED_REFERENCES if ends[0].method == SCALED else REFERENCES

@@ -378,7 +378,7 @@ def _axis(values: pd.Series, ends: list[float]) -> theme.Settings:
     Return a logarithmic axis if `values` differ widely, else an axis from zero; ignore interval `ends` far outside.
     """
     known = np.asarray([value for value in values if np.isfinite(value) and value > 0])
-    ends = np.asarray([end for end in ends if np.isfinite(end)])
+    far = np.asarray([end for end in ends if np.isfinite(end)])
     if len(known) and known.max() / known.min() > WIDE:
-        return theme.log_axis([*known, *ends[(ends > known.min() / WIDE) & (ends < known.max() * WIDE)]], "")
+        return theme.log_axis([*known, *far[(far > known.min() / WIDE) & (far < known.max() * WIDE)]], "")
     return {"rangemode": "tozero"}

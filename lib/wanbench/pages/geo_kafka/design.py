@@ -140,13 +140,13 @@ def bandwidth_delay_bytes(links: Links) -> int:
     return ceil(min(rates) / 8 * rtt_ms / 1000)
 
 
-def _with_buffers(trial: KafkaTrial, level: object, links: Links | None) -> KafkaTrial:
+def _with_buffers(trial: KafkaTrial, level: Any, links: Links | None) -> KafkaTrial:
     if level not in (DEFAULT, KERNEL, *PRODUCTS):
         raise refusal(f"level of {BUFFERS}", level, ", ".join(map(repr, (DEFAULT, *PRODUCTS, KERNEL))))
     size = {DEFAULT: None, KERNEL: LEFT_TO_KERNEL}.get(level)
     if level in PRODUCTS:
         size = PRODUCTS[level] * bandwidth_delay_bytes(links or {})
-    clients = dict.fromkeys(CLIENT_BUFFERS, size)
+    clients: dict[str, int | None] = dict.fromkeys(CLIENT_BUFFERS, size)
     load = _over(trial.load, "producer_settings", clients)
     load = _over(load, "consumer_settings", clients if size else {**clients, **CONSUMER_DEFAULT})
     return _over(replace(trial, load=load), "broker_settings", dict.fromkeys(BROKER_BUFFERS, size))

@@ -117,7 +117,7 @@ def factor_label(factor: str) -> str:
     return LABELS.get(factor, factor.replace("_", " "))
 
 
-def level_label(name: str, value: float | str | None) -> str:
+def level_label(name: str, value: Any) -> str:
     """
     Return the level `value` of the column `name` as text.
 
@@ -166,8 +166,8 @@ def in_order(values: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return sorted(values, key=lambda row: [_rank(value) for value in row])
 
 
-def _rank(value: float | str | None) -> tuple[int, float, str]:
+def _rank(value: Any) -> tuple[int, float, str]:
     try:
         return (0, 0.0, "") if value in (None, "none") else (1, float(value), "")
     except ValueError:
-        return (2, 0.0, value)
+        return (2, 0.0, str(value))

@@ -16,7 +16,7 @@ from wanbench.methods.distance.straight_lines import THOUSAND_KM
 from wanbench.methods.regions.line import ASSUMPTION, DYADIC, REFERENCES, SCALED, SCALED_REFERENCES
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, directed, require_regions, unordered
 from wanbench.methods.regions.places import Units, units
-from wanbench.methods.result import LEVEL, Estimate, Result
+from wanbench.methods.result import LEVEL, Estimate, Fields, Result
 from wanbench.pages.intercloud_2022.regression import Coefficients, determined, least_squares
 from wanbench.regions import cloud_title
 
@@ -238,12 +238,7 @@ def _directions(pairs: pd.DataFrame) -> tuple[GroupContrast, ...]:
 
 
 def _direction(
-    ends: tuple[str, str],
-    places: int,
-    fit: Coefficients,
-    ways: list[str],
-    counted: dict[str, int],
-    notes: tuple[str, ...],
+    ends: tuple[str, str], places: int, fit: Coefficients, ways: list[str], size: Fields, notes: tuple[str, ...]
 ) -> GroupContrast:
     """
     Estimate the ratio of the throughput in the first of two directions to that in the second.
@@ -265,7 +260,7 @@ def _direction(
         quantity=quantity,
         claim=f"{quantity[0].upper()}{quantity[1:]}: {{}}",
         unit="times",
-        **counted,
+        **size,
         method=f"{OF_DIRECTIONS}, t with {number(freedom, 1)} degrees of freedom; common slope",
         assumption=EQUAL,
         warnings=notes,

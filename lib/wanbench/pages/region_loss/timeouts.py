@@ -47,7 +47,7 @@ from wanbench.checks import check_choice, check_number
 from wanbench.errors import ParameterError
 from wanbench.formatting import count
 from wanbench.methods.lab.utilisation import KEY
-from wanbench.methods.result import RowsResult
+from wanbench.methods.result import Fields, RowsResult
 
 from .episodes import Episode, Episodes
 from .recovery import Recovery
@@ -87,7 +87,7 @@ PLACES = {True: "in the affected region", False: "elsewhere", None: "not known"}
 
 
 def implied(
-    settings: Mapping[str, Any],
+    settings: Fields,
     rtt_ms: float,
     *,
     acks: str = "all",
@@ -230,5 +230,5 @@ def _span(low: float, high: float) -> str:
     return "none" if pd.isna(low) else f"{low:.1f} s" if low == high else f"{low:.1f} to {high:.1f} s"
 
 
-def _json(text: object) -> dict[str, Any]:
+def _json(text: object) -> Fields:
     return json.loads(text) if isinstance(text, str) and text else {}

@@ -301,13 +301,7 @@ def leader_skew(load: KafkaOpenLoop, *, node_id: int = 1, first_s: float, skew_s
 
 
 def reassigned(
-    load: KafkaOpenLoop,
-    *,
-    brokers: int,
-    first_s: float,
-    each_s: float,
-    throttle_bytes_per_s: float | None,
-    **trial: Any,
+    load: KafkaOpenLoop, *, brokers: int, first_s: float, each_s: float, throttle_bytes_per_s: float | None, **more: Any
 ) -> KafkaTrial:
     """
     Plan a trial in which Kafka's tool empties the last broker from `first_s` on, and fills it again `each_s` later.
@@ -325,7 +319,7 @@ def reassigned(
     actions = [BrokerAction("reassign", *turn, throttle_bytes_per_s=throttle_bytes_per_s) for turn in turns]
     replication = check_number("replicas, one fewer than brokers", min(load.replication, brokers - 1), 1)
     load = replace(load, replication=replication, duration_s=first_s + 3 * each_s - load.warmup_s)
-    return KafkaTrial(load, **_alongside(trial, BrokerActions(tuple(actions))))
+    return KafkaTrial(load, **_alongside(more, BrokerActions(tuple(actions))))
 
 
 def warmed_up(trials: Sequence[Trial], warm_up: Trial) -> list[Trial]:

@@ -212,15 +212,15 @@ class Reassignment(LeaderSkew):
 
 def leader_skew(measured: DisturbedTrials) -> LeaderSkew:
     """Measure each phase of the trials that move all leaders to one broker; MissingDataError if there is none."""
-    return _phases(measured, LeaderSkew)
+    return LeaderSkew(_phases(measured, LeaderSkew))
 
 
 def reassignment(measured: DisturbedTrials) -> Reassignment:
     """Measure each phase of the trials that empty a broker and fill it again; MissingDataError if there is none."""
-    return _phases(measured, Reassignment)
+    return Reassignment(_phases(measured, Reassignment))
 
 
-def _phases(measured: DisturbedTrials, made: type[LeaderSkew]):
+def _phases(measured: DisturbedTrials, made: type[LeaderSkew]) -> pd.DataFrame:
     rows = []
     for trial in measured.with_kind(made.KINDS[0]):
         done = trial.actions[trial.actions.done_at_s <= trial.end_s].sort_values("began_at_s")
@@ -232,7 +232,7 @@ def _phases(measured: DisturbedTrials, made: type[LeaderSkew]):
             rows.append(_row_of(trial, phase, from_s, to_s, moving=phase in made.PHASES[1::2]) | {"moved": n})
     if not rows:
         raise MissingDataError("no trial completed both of its moves before its load ended.")
-    return made(pd.DataFrame(rows))
+    return pd.DataFrame(rows)
 
 
 def _row_of(trial: DisturbedTrial, phase: str, from_s: float, to_s: float, *, moving: bool) -> Fields:

@@ -115,7 +115,7 @@ class MirrorSession(FaultSession):
     def _first_hosts(self) -> list[Host]:
         return [hosts[0] for hosts in self._hosts]
 
-    def _topic_options(self) -> dict[str, object]:
+    def _topic_options(self) -> dict[str, Any]:
         own = self.settings
         return {"partitions": own.partitions, "replication": own.replication, "settings": dict(own.topic_settings)}
 
@@ -126,7 +126,7 @@ class MirrorSession(FaultSession):
         for client in clients:
             client.host.run(["touch", f"{self._stop_file(client.host)}.{client.number}"], timeout_s=MARGIN_S)
 
-    def _client_settings(self) -> dict[str, object]:
+    def _client_settings(self) -> dict[str, Any]:
         return {"topic.metadata.refresh.interval.ms": 1000, **super()._client_settings()}
 
     def _last(self) -> None:

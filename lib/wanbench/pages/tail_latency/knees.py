@@ -302,7 +302,7 @@ def highest_before_knees(trials: SystemTrials, **at: float) -> float:
     """
     known = [inf]
     with suppress(MissingDataError):
-        known += [one.knee.estimate for one in knees(trials, **at).knees.values() if isfinite(one.knee.estimate)]
+        known += [one.knee.estimate for one in knees(trials, None, **at).knees.values() if isfinite(one.knee.estimate)]
     return trials.highest_kept(min(known), **at)
 
 

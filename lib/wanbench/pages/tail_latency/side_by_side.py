@@ -221,11 +221,11 @@ def side_by_side(trials: SystemTrials, along: str = RATE, *, q: float = 0.99, **
     """
     if len(trials.systems) != 2:
         raise refusal("systems", ", ".join(trials.systems), "two of them")
-    pairs, missing, points = {}, [], []
+    (a, b), pairs, missing, points = trials.systems, {}, [], []
     for value in trials.steps(along, **at):
         where = {**at, along: value}
         try:
-            pairs[value] = tuple(trials.at(name, **where) for name in trials.systems)
+            pairs[value] = trials.at(a, **where), trials.at(b, **where)
         except MissingDataError:
             missing.append(value)
             continue
@@ -244,7 +244,7 @@ def side_by_side(trials: SystemTrials, along: str = RATE, *, q: float = 0.99, **
 
 
 def _step(
-    value: float, pair: tuple[TailTrials, ...], own: pd.DataFrame, q: float, row: pd.Series, ratio: Estimate
+    value: float, pair: tuple[TailTrials, TailTrials], own: pd.DataFrame, q: float, row: pd.Series, ratio: Estimate
 ) -> Step:
     a, b = (each.name for each in pair)
     texts = {"quantity": f"{order.name(q)} at {number(value)}, {a} over {b}", "claim": "", "unit": "times"}

@@ -255,7 +255,7 @@ class OpenMessagingSession(ClientSession):
             for number, worker in enumerate(self.consumer_hosts)
         ]
         # a worker uses a port for commands and the next one for statistics
-        ports: defaultdict[str, count] = defaultdict(lambda: count(self.settings.port, 2))
+        ports: defaultdict[str, count[int]] = defaultdict(lambda: count(self.settings.port, 2))
         self.addresses = [f"http://{worker.host.address}:{next(ports[worker.host.name])}" for worker in self.workers]
         self._topics_before: set[str] = set()
         self._prepared: list[_Program] = []

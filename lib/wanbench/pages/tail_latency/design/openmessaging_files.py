@@ -88,7 +88,7 @@ def read_properties(text: str, name: str = "a property") -> dict[str, str]:
         raise ParameterError(f"{name} has an invalid \\u escape; allowed: \\u and four hexadecimal digits.") from None
 
 
-def properties_text(settings: Mapping[str, str]) -> str:
+def properties_text(settings: Mapping[str, Any]) -> str:
     """Format settings as the text of a Java properties file."""
     return javaproperties.dumps(settings, timestamp=False)
 

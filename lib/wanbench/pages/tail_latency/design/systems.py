@@ -255,7 +255,7 @@ def _trial(
     try:
         return KafkaTrial(
             replace(load, **{**dict(system.load or ()), **changes}),
-            link=system.link,
+            link=link_of(name, system.link),
             alongside=tuple(alongside),
             broker_settings=system.broker_settings,
             security=system.security,
