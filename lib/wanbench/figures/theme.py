@@ -67,21 +67,11 @@ def _template() -> go.layout.Template:
     axis |= {"title": {"standoff": 10, "font": {"size": 13}}, "ticks": "outside", "tickcolor": MUTED, "ticklen": 4}
     title = {"x": 0, "xref": "container", "xanchor": "left", "y": 1, "yref": "container", "yanchor": "top"}
     title |= {"pad": {"t": 14, "l": 14}, "font": {"size": 18}, "subtitle": {"font": {"size": 12, "color": MUTED}}}
-    layout = {
-        "font": {"family": FONT, "size": 13, "color": TEXT},
-        "title": title,
-        "paper_bgcolor": "white",
-        "plot_bgcolor": "white",
-        "margin": {"l": 70, "r": 20, "t": 90, "b": 60},
-        "height": HEIGHT_PX,
-        "hovermode": "closest",
-        "hoverlabel": {"font": {"family": FONT}},
-        "legend": {"itemsizing": "constant", "font": {"size": 12}, "tracegroupgap": 4},
-        "xaxis": axis,
-        "yaxis": axis,
-        "geo": {"bgcolor": "white"},
-        "colorway": [*dict.fromkeys(COLOURS.values())],
-    }
+    layout: Settings = {"font": {"family": FONT, "size": 13, "color": TEXT}, "height": HEIGHT_PX, "title": title}
+    layout |= {"paper_bgcolor": "white", "plot_bgcolor": "white", "geo": {"bgcolor": "white"}, "hovermode": "closest"}
+    layout |= {"margin": {"l": 70, "r": 20, "t": 90, "b": 60}, "xaxis": axis, "yaxis": axis}
+    layout |= {"hoverlabel": {"font": {"family": FONT}}, "colorway": [*dict.fromkeys(COLOURS.values())]}
+    layout["legend"] = {"itemsizing": "constant", "font": {"size": 12}, "tracegroupgap": 4}
     return go.layout.Template(layout=layout)
 
 

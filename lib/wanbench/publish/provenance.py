@@ -70,9 +70,7 @@ def _facts(run: Run) -> Facts:
     tools = tools if isinstance(tools, dict) else {}
     counted = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(outcomes.items()))
     return {
-        "run_id": str(run.run_id),
-        "campaign": str(run.campaign),
-        "lab": _lab(run),
+        **{"run_id": str(run.run_id), "campaign": str(run.campaign), "lab": _lab(run)},
         "started_at_utc": events[0]["at_utc"] if events else None,
         "ended_at_utc": manifest.get("ended_at_utc"),
         "tests": f"attempts: {counted}" if counted else "no tests",

@@ -320,18 +320,13 @@ class Audit(Result):
         return table.assign(off_by=table.recomputed - table.claimed)
 
     def formatted_table(self) -> pd.DataFrame:
-        rows = [
-            {
-                "Section": row.section,
-                "The source says": row.says,
-                "Claimed": self._claimed(row.claim),
-                "Recomputed": self._recomputed(row.claim, row.recomputed, row.unit),
-                "By its own numbers": "" if row.own == UNTESTED else row.own,
-                "By the re-run": "" if row.rerun == UNTESTED and row.tested_by not in RERUN else row.rerun,
-                "Working": row.working,
-            }
-            for row in self.table().itertuples(index=False)
-        ]
+        rows = []
+        for row in self.table().itertuples(index=False):
+            cells = {"Section": row.section, "The source says": row.says, "Claimed": self._claimed(row.claim)}
+            cells["Recomputed"] = self._recomputed(row.claim, row.recomputed, row.unit)
+            cells["By its own numbers"] = "" if row.own == UNTESTED else row.own
+            cells["By the re-run"] = "" if row.rerun == UNTESTED and row.tested_by not in RERUN else row.rerun
+            rows.append(cells | {"Working": row.working})
         return pd.DataFrame(rows)
 
     def _repr_html_(self) -> str:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy
-from verdicts import Verdicts, answered, groups, judged, link_both_ways, link_of, or_unknown, row_of
 
 from wanbench.checks import check_choice
 from wanbench.formatting import percent, quantity
@@ -17,6 +16,7 @@ from wanbench.methods.distance.inflation import order_interval
 from wanbench.methods.result import Fields, exact_binomial, t_quantile
 
 from . import verdicts
+from .verdicts import Verdicts, answered, groups, judged, link_both_ways, link_of, or_unknown, row_of
 
 LEVEL = 0.99  # Level of all intervals here: 1 in 100 accurate links lies outside by chance
 # Allowed error of an RTT: scheduling on two hosts and ping's three digits, plus 1 % of the request

@@ -112,17 +112,11 @@ class Capacity(Result):
         return self.links
 
     def formatted_table(self) -> pd.DataFrame:
-        rows = [
-            (
-                f"{start} to {end}",
-                count(len(part), "test"),
-                quantity(part.max_utilisation.max(), "fraction"),
-                _packets(part.packets_queue_dropped),
-                quantity(part.max_backlog_ms.max(), "ms"),
-                quantity(part.longest_backlog_s.max(), "s"),
-            )
-            for (start, end), part in self.links.groupby(["link_from", "link_to"], sort=False)
-        ]
+        rows = []
+        for ends, part in self.links.groupby(["link_from", "link_to"], sort=False):
+            largest = (part.max_backlog_ms.max(), "ms"), (part.longest_backlog_s.max(), "s")
+            row = (" to ".join(ends), count(len(part), "test"), quantity(part.max_utilisation.max(), "fraction"))
+            rows.append((*row, _packets(part.packets_queue_dropped), *(quantity(*one) for one in largest)))
         heads = ["link", "tests", "largest utilisation", "dropped by its queue", "longest backlog", "backlog for"]
         return pd.DataFrame(rows, columns=heads)
 

@@ -119,19 +119,10 @@ class Verdicts(RowsResult):
         rows = []
         for row in self.rows.itertuples(index=False):
             delivered, ends = interval(row.delivered, row.low, row.high, row.unit)
-            rows.append(
-                {
-                    "link": f"{row.from_region} to {row.to_region}",
-                    "quantity": row.quantity,
-                    "requested": quantity(row.requested, row.unit),
-                    "delivered": delivered,
-                    "interval": f"{ends} ({percent(row.level)})" if ends else "none",
-                    "limit": row.limit,
-                    "n": f"{row.n:,}",
-                    "verdict": row.verdict,
-                    "note": row.note,
-                }
-            )
+            cells = {"link": f"{row.from_region} to {row.to_region}", "quantity": row.quantity}
+            cells |= {"requested": quantity(row.requested, row.unit), "delivered": delivered}
+            cells |= {"interval": f"{ends} ({percent(row.level)})" if ends else "none", "limit": row.limit}
+            rows.append(cells | {"n": f"{row.n:,}", "verdict": row.verdict, "note": row.note})
         return pd.DataFrame(rows)
 
     def figure(self) -> go.Figure:

@@ -26,25 +26,9 @@ from wanbench.methods.result.estimate import (
     tails,
 )
 
-__all__ = [
-    "LEVEL",
-    "PAIRS_INDEPENDENT",
-    "VALUES_INDEPENDENT",
-    "Estimate",
-    "Fields",
-    "Interval",
-    "Result",
-    "RowsResult",
-    "cautions_html",
-    "exact_binomial",
-    "formatted_estimates",
-    "reasons",
-    "t_interval",
-    "t_quantile",
-    "table_html",
-    "tails",
-    "text_table",
-]
+__all__ = ["LEVEL", "PAIRS_INDEPENDENT", "VALUES_INDEPENDENT", "Estimate", "Fields", "Interval", "Result", "RowsResult"]
+__all__ += ["cautions_html", "exact_binomial", "formatted_estimates", "reasons", "t_interval", "t_quantile"]
+__all__ += ["table_html", "tails", "text_table"]
 
 
 class Result:

@@ -156,17 +156,11 @@ class Estimate:
     def row(self) -> Fields:
         """Return the estimate as a table row."""
         names = ("quantity", "estimate", "low", "high", "standard_error", "unit", "level")
-        return {name: getattr(self, name) for name in names} | {
-            "naive_low": self.naive.low,
-            "naive_high": self.naive.high,
-            "n": self.n,
-            "n_regions": self.n_regions,
-            "n_places": self.n_regions if self.n_places is None else self.n_places,
-            "basis": self.counted,
-            "method": self.method,
-            "assumption": self.assumption,
-            "warnings": "; ".join(self.warnings),
-        }
+        row: Fields = {name: getattr(self, name) for name in names}
+        row |= {"naive_low": self.naive.low, "naive_high": self.naive.high, "n": self.n, "n_regions": self.n_regions}
+        row["n_places"] = self.n_regions if self.n_places is None else self.n_places
+        row |= {"basis": self.counted, "method": self.method, "assumption": self.assumption}
+        return row | {"warnings": "; ".join(self.warnings)}
 
     def __float__(self) -> float:
         return float(self.estimate)

@@ -304,14 +304,9 @@ def _rates(
 ) -> Fields:
     """Return the rates over the counted seconds, from the log, or else from the producers' lines."""
     n = counted.n
-    row = {
-        "n_seconds": n,
-        "start_s": counted.start_s,
-        "end_s": counted.end_s,
-        "window_rule": counted.rule,
-        "counted_by": BY_LOG,
-        **dict.fromkeys(("autocorrelation", "share_counted", "log_bytes_per_s", "batch_log_bytes"), nan),
-    }
+    row: Fields = {"n_seconds": n, "start_s": counted.start_s, "end_s": counted.end_s, "window_rule": counted.rule}
+    row |= dict.fromkeys(("autocorrelation", "share_counted", "log_bytes_per_s", "batch_log_bytes"), nan)
+    row["counted_by"] = BY_LOG
     if by_second is not None:
         batches, records, size = (float(by_second[name].sum()) for name in counted_seconds.COUNTS)
         row["share_counted"] = batches / float(log.batches.sum()) if log.batches.sum() else nan
@@ -381,15 +376,10 @@ def points(part: pd.DataFrame, value: str, name: str, shade: str, symbol: str) -
         theme.plain(f"{row.test_id}: {row.n_seconds} s by {row.counted_by}")
         for row in part[["test_id", "n_seconds", "counted_by"]].itertuples(index=False)
     ]
-    return {
-        "x": part.order,
-        "y": part[value],
-        "mode": "markers",
-        "name": f"{theme.plain(name)} ({count(len(part), 'trial')})",
-        "marker": {"size": 9, "color": shade, "symbol": symbol, "opacity": 0.85},
-        "text": text,
-        "hovertemplate": "%{text}<br>%{y:.4g}<extra></extra>",
-    }
+    marker = {"size": 9, "color": shade, "symbol": symbol, "opacity": 0.85}
+    about = {"name": f"{theme.plain(name)} ({count(len(part), 'trial')})", "marker": marker, "text": text}
+    about["hovertemplate"] = "%{text}<br>%{y:.4g}<extra></extra>"
+    return {"x": part.order, "y": part[value], "mode": "markers", **about}
 
 
 def add_mean(figure: go.Figure, values: pd.Series, order: pd.Series, shade: str, **where: int) -> None:

@@ -78,16 +78,10 @@ class UnitReadings(RowsResult):
 
     def formatted_table(self) -> pd.DataFrame:
         rows = self.rows
-        return pd.DataFrame(
-            {
-                "Read as": rows.reading,
-                "Sender": rows.sender,
-                "n": rows.n.map("{:,}".format),
-                "Maximum": [quantity(value, "bit/s") for value in rows.max_bps],
-                "Limit of the instance": [quantity(value, "bit/s") for value in rows.limit_bps],
-                "Rows above it": rows.n_above.map("{:,}".format),
-            }
-        )
+        columns = {"Read as": rows.reading, "Sender": rows.sender, "n": rows.n.map("{:,}".format)}
+        columns["Maximum"] = [quantity(value, "bit/s") for value in rows.max_bps]
+        columns["Limit of the instance"] = [quantity(value, "bit/s") for value in rows.limit_bps]
+        return pd.DataFrame(columns | {"Rows above it": rows.n_above.map("{:,}".format)})
 
 
 def unit_readings(

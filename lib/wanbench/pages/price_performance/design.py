@@ -90,14 +90,9 @@ def sizes_of_brokers(
 
     def trickle(placement: Placement | None) -> KafkaOpenLoop:
         led = tuple(dict.fromkeys(placement or [(broker + 1,) for broker in range(brokers)]))
-        about: dict[str, Any] = {
-            "partitions": len(led),
-            "placement": led,
-            "replication": 1,
-            "groups": 1,
-            "acks": load.acks,
-        }
-        about |= {"record_bytes": 100, "linger_ms": 0, "warmup_s": STARTING_S, "duration_s": LONGEST_S, "drain_s": 2}
+        about: dict[str, Any] = {"partitions": len(led), "placement": led, "replication": 1, "groups": 1}
+        about |= {"acks": load.acks, "record_bytes": 100, "linger_ms": 0, "drain_s": 2}
+        about |= {"warmup_s": STARTING_S, "duration_s": LONGEST_S}
         return KafkaOpenLoop(trickle_records_per_s, **about)
 
     def size(name: str, processors: float, mbps: float, burst_mbps: float = 0, credit_mb: float = 0):

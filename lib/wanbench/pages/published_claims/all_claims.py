@@ -110,19 +110,8 @@ LEFT = {
     ledger.CANNOT: "need what is not available here",
     ledger.UNTESTED: "were not tested",
 }
-COLUMNS = [
-    "source",
-    "claim",
-    "Section",
-    "The source says",
-    "Claimed",
-    "Recomputed",
-    OWN,
-    RERUN,
-    "kind",
-    "page",
-    "Working",
-]
+COLUMNS = ["source", "claim", "Section", "The source says", "Claimed", "Recomputed"]
+COLUMNS += [OWN, RERUN, "kind", "page", "Working"]
 
 
 def all_claims(sources: Collection[str] = (), folder: Path | str | None = None) -> AllClaims:

@@ -106,7 +106,6 @@ class RegionLosses(OverEpisodes):
             parts.append(text + (back if sums.only_second else "") + (returned if own.went_back.any() else ""))
         return " ".join(parts)
 
-    def table(self) -> pd.DataFrame:
         return self.rows
 
     def formatted_table(self) -> pd.DataFrame:

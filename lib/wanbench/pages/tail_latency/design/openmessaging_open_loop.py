@@ -121,14 +121,9 @@ def java_names(kind: str, load: KafkaOpenLoop) -> dict[str, str]:
 
 
 MINUTE_S = 60
-_WORKLOAD_FIELDS = {
-    "topics": "topics",
-    "partitions": "partitionsPerTopic",
-    "record_bytes": "messageSize",
-    "groups": "subscriptionsPerTopic",
-    "producers": "producersPerTopic",
-    "consumers": "consumerPerSubscription",
-}
+_WORKLOAD_FIELDS = {"topics": "topics", "partitions": "partitionsPerTopic", "record_bytes": "messageSize"}
+_WORKLOAD_FIELDS |= {"groups": "subscriptionsPerTopic", "producers": "producersPerTopic"}
+_WORKLOAD_FIELDS |= {"consumers": "consumerPerSubscription"}
 """Maps fields of KafkaOpenLoop to those of Workload."""
 WARMUP_MINUTES = 1  # The benchmark's default; Redpanda's fork has 30, and Confluent's always 1.
 POOL_BYTES = 1 << 20  # Maximum size of the random payloads, which the benchmark sends to its workers before the run.
@@ -235,14 +230,9 @@ def driver_of(load: KafkaOpenLoop, bootstrap: str | None = None, **changes: Any)
         raise refusal("KafkaOpenLoop linger_ms", load.linger_ms, "a whole number, as Java's linger.ms")
     if load.transaction_ms:
         raise refusal("KafkaOpenLoop transaction_ms", load.transaction_ms, "None, as the benchmark has no transactions")
-    producer = {
-        "acks": load.acks,
-        "linger.ms": str(int(load.linger_ms)),
-        "batch.size": str(load.batch_bytes),
-        "compression.type": load.compression,
-        "enable.idempotence": str(load.idempotence).lower(),
-        **java_names("producer_settings", load),
-    }
+    producer = {"acks": load.acks, "linger.ms": str(int(load.linger_ms)), "batch.size": str(load.batch_bytes)}
+    producer |= {"compression.type": load.compression, "enable.idempotence": str(load.idempotence).lower()}
+    producer |= java_names("producer_settings", load)
     consumer = {"auto.offset.reset": "earliest", "enable.auto.commit": "false"}
     if load.client_rack == "region":
         raise refusal("KafkaOpenLoop client_rack", load.client_rack, "the name of one rack, as a driver has one")
