@@ -98,12 +98,12 @@ class Engine(NBClientEngine):
 
     @classmethod
     def execute_managed_notebook(
-        cls, nb_man: NotebookExecutionManager, kernel_name: str, start_timeout: int = 60, **kwargs: Any
+        cls, nb_man: NotebookExecutionManager, kernel_name: str, **kwargs: Any
     ) -> NotebookNode:
         """Execute the notebook of the manager `nb_man`; further keyword arguments are settings of `Client`."""
-        settings = remove_args(["input_path", "execution_timeout"], **kwargs)
+        settings = remove_args(["input_path", "start_timeout", "execution_timeout"], **kwargs)
         with saved_periodically(nb_man):
-            return Client(nb_man, kernel_name=kernel_name, startup_timeout=start_timeout, **settings).execute()
+            return Client(nb_man, kernel_name=kernel_name, **settings).execute()
 
 
 @contextmanager

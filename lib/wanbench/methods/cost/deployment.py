@@ -106,10 +106,9 @@ ASSUMPTION = (
 )
 WORST = "all inputs at the ends of their ranges"
 MOST_RANGES = 16  # The ends of this many inputs make 65,536 combinations.
-Values = dict[str, Any]  # By input: a number, or an array to compute element by element.
 
 
-def moved(function: Callable[[Values], Any], inputs: Mapping[str, Input]) -> dict[str, tuple[float, float]]:
+def moved(function: Callable[[Fields], Any], inputs: Mapping[str, Input]) -> dict[str, tuple[float, float]]:
     """Return, for each input with a range, the function's values with only this input moved to its low and high end."""
     values = {name: one.value for name, one in inputs.items()}
     return {
@@ -120,7 +119,7 @@ def moved(function: Callable[[Values], Any], inputs: Mapping[str, Input]) -> dic
 
 
 def estimate(
-    function: Callable[[Values], Any], inputs: Mapping[str, Input], *, quantity: str, claim: str, unit: str
+    function: Callable[[Fields], Any], inputs: Mapping[str, Input], *, quantity: str, claim: str, unit: str
 ) -> Estimate:
     """
     Estimate a function of the inputs, with an interval from the measured inputs and, in `others`, its `extremes`.
@@ -144,7 +143,7 @@ def estimate(
     return Estimate(quantity, claim, value, low, high, unit, n, METHOD, ASSUMPTION, **about)
 
 
-def extremes(function: Callable[[Values], Any], inputs: Mapping[str, Input]) -> tuple[float, float]:
+def extremes(function: Callable[[Fields], Any], inputs: Mapping[str, Input]) -> tuple[float, float]:
     """Return the minimum and maximum of a monotone function over the ranges of all inputs; NaN if there is no range."""
     ranged = {name: one for name, one in inputs.items() if one.has_range}
     if not ranged:
@@ -230,7 +229,7 @@ class Deployment:
         return {name: one.value for name, one in self.inputs.items()}
 
     @staticmethod
-    def usd(values: Values, part: str, per: str) -> Any:
+    def usd(values: Fields, part: str, per: str) -> Any:
         """
         Compute a part of the cost in US dollars.
 
@@ -246,14 +245,10 @@ class Deployment:
             parts = {FIXED: fixed * HOURS[per], VARIABLE: messages_per_h * usd_per_message * HOURS[per]}
         else:
             messages = 1e6 if per == MILLION else GB / values["message_bytes"]
-            parts = {FIXED: _over(fixed, messages_per_h) * messages, VARIABLE: usd_per_message * messages}
+            with np.errstate(divide="ignore", invalid="ignore"):  # a wide interval may include zero messages
+                per_message = np.where(np.equal(fixed, 0), 0.0, np.divide(fixed, messages_per_h))[()]
+            parts = {FIXED: per_message * messages, VARIABLE: usd_per_message * messages}
         return parts[FIXED] + parts[VARIABLE] if part == TOTAL else parts[part]
-
-
-def _over(fixed: float | np.ndarray, messages_per_h: float | np.ndarray) -> Any:
-    """Return the fixed cost per message; infinite for zero messages, which a wide interval may include."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(np.equal(fixed, 0), 0.0, np.divide(fixed, messages_per_h))[()]
 
 
 @dataclass(frozen=True, repr=False)
@@ -329,7 +324,7 @@ def cluster_cost(deployment: Deployment) -> ClusterCost:
         by[part, per] = estimate(partial(Deployment.usd, part=part, per=per), inputs, **names)
     if by[FIXED, "hour"].estimate > 0:
 
-        def over_fixed(values: Values) -> Any:
+        def over_fixed(values: Fields) -> Any:
             return Deployment.usd(values, VARIABLE, "hour") / Deployment.usd(values, FIXED, "hour")
 
         claim = f"At {number(deployment.messages_per_s.value)} messages/s the variable cost is {{}} the fixed one"

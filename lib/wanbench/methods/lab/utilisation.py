@@ -115,14 +115,12 @@ class Capacity(Result):
         rows = []
         for ends, part in self.links.groupby(["link_from", "link_to"], sort=False):
             largest = (part.max_backlog_ms.max(), "ms"), (part.longest_backlog_s.max(), "s")
+            dropped = part.packets_queue_dropped
+            lost = count(int(dropped.sum()), "packet") if dropped.notna().any() else "not known"
             row = (" to ".join(ends), count(len(part), "test"), quantity(part.max_utilisation.max(), "fraction"))
-            rows.append((*row, _packets(part.packets_queue_dropped), *(quantity(*one) for one in largest)))
+            rows.append((*row, lost, *(quantity(*one) for one in largest)))
         heads = ["link", "tests", "largest utilisation", "dropped by its queue", "longest backlog", "backlog for"]
         return pd.DataFrame(rows, columns=heads)
-
-
-def _packets(counts: pd.Series) -> str:
-    return count(int(counts.sum()), "packet") if counts.notna().any() else "not known"
 
 
 def capacity(samples: pd.DataFrame) -> Capacity:

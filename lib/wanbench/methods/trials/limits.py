@@ -14,8 +14,8 @@ the trial's pings, without a fit. Window and loss limit bytes per round trip, so
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from math import exp, inf, isfinite
+from dataclasses import dataclass
+from math import exp, inf
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,7 @@ from wanbench.checks import check_kind, check_number
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number
 from wanbench.methods.result import LEVEL, Estimate, Result, text_table
-from wanbench.methods.result.means import half_width, ratio_estimate, welch_half_width
+from wanbench.methods.result.means import geometric_mean
 from wanbench.methods.tcp.models import MSS_BYTES, RANDOM, advertised_window_bytes, mathis_bps
 from wanbench.methods.trials.rates import TrialRates
 
@@ -39,7 +39,7 @@ MIN_LOSSES = 10  # With fewer losses per connection in the counted seconds, a st
 Count = float | pd.Series
 NAMES = ("window", "rate", "loss")
 COLUMNS = ["by_window", "by_rate", "by_loss"]
-METHOD = "t on log ratios over {}, with {}s as independent units"
+METHOD = "t on log ratios over {}, with trials as independent units"
 ASSUMPTION = (
     "The producers always have a full batch ready, only window, rate and loss limit them (not the processor), and "
     "requests have the RTT that pings measure"
@@ -173,28 +173,6 @@ def _reached(part: pd.DataFrame, name: str) -> Estimate:
             f"{count(beyond, 'trial')} reached more than the {name} allows, by more than the batches of one round "
             "trip: the RTT of pings differs from that of requests, or a setting is not what the trial states",
         )
-    claim = f"Where the {name} is the limit, trials reach {{}} what the {name} allows"
-    estimate = ratio_of_units([part.reached], f"measured over predicted, {name}", claim, "trial")
-    return replace(estimate, warnings=(*notes, *estimate.warnings))
-
-
-def ratio_of_units(sides: list[pd.Series], quantity: str, claim: str, unit: str) -> Estimate:
-    """
-    Estimate a ratio from independent units, with an interval by Student's t on logarithms.
-
-    sides: Either one series of ratios, whose geometric mean is estimated, or two series of values, for the geometric
-        mean of the second over that of the first.
-    unit: What an element of a series stands for, such as "trial".
-    """
-    logs = [np.log(side.to_numpy(dtype=float)) for side in sides]
-    basis = count(len(logs[0]), unit) + (" of trials" if unit == "pair" else "")
-    if len(logs) == 1:
-        log, half = float(logs[0].mean()), half_width(logs[0], LEVEL)
-        missing = f"no interval: a single {unit}"
-    else:
-        log, half = float(logs[1].mean() - logs[0].mean()), welch_half_width(logs, LEVEL)
-        missing = "no interval: a link with a single trial"
-        basis += f" against {len(logs[1])}"
-    about = {"quantity": quantity, "claim": claim, "n": sum(map(len, logs)), "basis": basis}
-    about |= {"method": METHOD.format(basis, unit), "assumption": ASSUMPTION}
-    return ratio_estimate(log, half, **about, warnings=() if isfinite(half) else (missing,))
+    about = {"quantity": f"measured over predicted, {name}", "method": METHOD.format(count(len(part), "trial"))}
+    about["claim"] = f"Where the {name} is the limit, trials reach {{}} what the {name} allows"
+    return geometric_mean(part.reached, LEVEL, assumption=ASSUMPTION, warnings=notes, **about)

@@ -87,18 +87,16 @@ def source_deployment(audit: Audit, **inputs: Any) -> Deployment:
     **inputs: Fields of `Deployment` that replace the source's numbers.
     """
     size = 1e3 * audit.number("message-size")
-    own = {
-        "brokers": audit.number("n-brokers"),
-        "instance_usd_per_hour": audit.number("instance-price"),
-        "disks": audit.number("n-disks"),
-        "disk_gb": audit.number("disk-size"),
-        "disk_usd_per_gb_month": audit.number("disk-price"),
-        "hours_per_month": HOURS_PER_MONTH,
-        "messages_per_s": 1e9 * audit.number("throughput") / size,
-        "message_bytes": size,
-        "region_bytes_per_message": audit.number("crossings") * size,
-        "region_usd_per_gb": audit.number("region-price"),
+    names = {
+        "brokers": "n-brokers",
+        "instance_usd_per_hour": "instance-price",
+        "disks": "n-disks",
+        "disk_gb": "disk-size",
     }
+    names |= {"disk_usd_per_gb_month": "disk-price", "region_usd_per_gb": "region-price"}
+    own = {name: audit.number(claim) for name, claim in names.items()}
+    own |= {"hours_per_month": HOURS_PER_MONTH, "messages_per_s": 1e9 * audit.number("throughput") / size}
+    own |= {"message_bytes": size, "region_bytes_per_message": audit.number("crossings") * size}
     return Deployment(**own | inputs)
 
 

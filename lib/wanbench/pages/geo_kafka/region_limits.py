@@ -21,6 +21,7 @@ from wanbench.methods.result import Fields
 from wanbench.methods.tcp.models import MSS_BYTES, advertised_window_bytes
 from wanbench.methods.trials.limits import BITS, IN_FLIGHT, MAX_REQUEST_BYTES, PACKET_BYTES
 
+Numbers = dict[str, float]
 Between = Callable[[str, str], float]  # A number for two regions.
 WIRE = PACKET_BYTES / MSS_BYTES
 NEAR_MS = 0.2  # RTT within a region: shorter than any link's, but not zero.
@@ -136,9 +137,7 @@ def _spread(n: int, regions: list[str]) -> dict[str, float]:
     return {region: len(range(k, n, len(regions))) for k, region in enumerate(regions) if k < n}
 
 
-def _copies(
-    placed: pd.DataFrame, senders: dict[str, float], readers: dict[str, float], trial: Fields
-) -> dict[tuple[str, str], float]:
+def _copies(placed: pd.DataFrame, senders: Numbers, readers: Numbers, trial: Fields) -> dict[tuple[str, str], float]:
     """Return the bytes that each link carries per byte appended to the log, by (from, to)."""
     copies: dict[tuple[str, str], float] = {}
 
@@ -160,9 +159,7 @@ def _copies(
     return copies
 
 
-def _window(
-    trial: Fields, placed: pd.DataFrame, senders: dict[str, float], settings: dict[str, float], rtt_s: Between
-) -> float:
+def _window(trial: Fields, placed: pd.DataFrame, senders: Numbers, settings: Numbers, rtt_s: Between) -> float:
     """Return the bit/s that all producers together can send to all leaders, by `produced_bytes_per_s`."""
     window = connection_window_bytes(settings["socket.receive.buffer.bytes"])
     in_flight = trial["max_in_flight"] or IN_FLIGHT
@@ -178,7 +175,7 @@ def _window(
     return BITS * total
 
 
-def _replication(placed: pd.DataFrame, settings: dict[str, float], rtt_s: Between) -> float:
+def _replication(placed: pd.DataFrame, settings: Numbers, rtt_s: Between) -> float:
     """Return the bit/s of the whole topic at which the slowest pair of leader and follower just keeps up."""
     window = connection_window_bytes(settings["replica.socket.receive.buffer.bytes"])
     sizes = (settings["replica.fetch.max.bytes"], settings["replica.fetch.response.max.bytes"])

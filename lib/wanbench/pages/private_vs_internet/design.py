@@ -155,7 +155,8 @@ def thesis(
     plan = designs.factorial(factors, replicates=replicates, fraction=fraction, seed=seed)
     trials = []
     for row in plan.to_dict("records"):
-        levels = {name: _plain(row[name]) for name in factors}
+        given = [(name, row[name]) for name in factors]  # a whole float becomes an int, the type of such settings
+        levels = {name: int(one) if isinstance(one, float) and one.is_integer() else one for name, one in given}
         link = {name: levels[name] for name in LINK_FACTORS if name in levels}
         link = LinkSettings(**{"delay_ms": 0.5, "jitter_correlation_s": 0.5, **link})
         at = replace(load, **{name: value for name, value in levels.items() if name not in LINK_FACTORS})
@@ -167,11 +168,8 @@ def thesis(
 def _trial(
     load: KafkaLoad, path: Path, rate_bps: float, share: float, lasts_s: int, alongside: tuple[object, ...]
 ) -> KafkaTrial:
-    udp = Iperf3(lasts_s, udp=True, rate_bps=share * rate_bps, omit_s=0, block_bytes=1400, window_bytes=WINDOW_BYTES)
+    udp, bps = None, share * rate_bps
+    if bps:
+        udp = Iperf3(lasts_s, udp=True, rate_bps=bps, omit_s=0, block_bytes=1400, window_bytes=WINDOW_BYTES)
     ping = Ping(count=round(lasts_s / PING_INTERVAL_S), interval_s=PING_INTERVAL_S)
-    return KafkaTrial(load, path.link(rate_bps), udp if share else None, ping, alongside=alongside)
-
-
-def _plain(value: object) -> object:
-    """Convert a whole float to int, the type of such settings; return other values as they are."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    return KafkaTrial(load, path.link(rate_bps), udp, ping, alongside=alongside)

@@ -87,12 +87,7 @@ PLACES = {True: "in the affected region", False: "elsewhere", None: "not known"}
 
 
 def implied(
-    settings: Fields,
-    rtt_ms: float,
-    *,
-    acks: str = "all",
-    controller_lost: bool = False,
-    group_protocol: str = "classic",
+    settings: Fields, rtt_ms: float, acks: str = "all", controller_lost: bool = False, group_protocol: str = "classic"
 ) -> dict[str, tuple[float, float]]:
     """
     Compute lower and upper bounds, in seconds, of the outage after a whole region is lost at once.

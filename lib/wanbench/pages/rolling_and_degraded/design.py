@@ -23,6 +23,7 @@ from wanbench.measure.kafka.programs import detection_probe
 from wanbench.measure.plan import Trial
 from wanbench.measure.plan.plan import check_keys
 
+Kinds = Mapping[str, Mapping[str, Any]]  # The fields of a BrokerAction, and what else differs, by name.
 READY_S = 120.0
 END_S = 30.0
 
@@ -48,9 +49,8 @@ class DetectionSession(ConcurrentSession):
         self._made = True
         self._stop_file = f"{self.host.scratch}/{self._topic}.stop"
         times = {"interval_us": self.settings.interval_s * 1e6, "limit_us": self.settings.detector.limit_ms * 1e3}
-        options: dict[str, Any] = {name: round(us) for name, us in times.items()} | {
-            "record_bytes": self.settings.record_bytes
-        }
+        options: dict[str, Any] = {name: round(us) for name, us in times.items()}
+        options["record_bytes"] = self.settings.record_bytes
         options |= {"topic": self._topic, "nodes": ",".join(map(str, self.nodes)), "stop_file": self._stop_file}
         command = client_command(self.host, detection_probe, **options)
         self._probe = Program("probe", 0, self.host, self.host.start(command))
@@ -210,9 +210,7 @@ TO_RESTORE_S = 1.0
 """Planned delay from the end of a slowness to the restoring of leadership; the command that ends it takes less."""
 
 
-def rolls(
-    load: KafkaOpenLoop, kinds: Mapping[str, Mapping[str, Any]], *, calm_s: float, **trial: Any
-) -> dict[str, KafkaTrial]:
+def rolls(load: KafkaOpenLoop, kinds: Kinds, *, calm_s: float, **trial: Any) -> dict[str, KafkaTrial]:
     """
     Plan rolls, trials that restart every broker in turn, and return them by name.
 
@@ -241,7 +239,7 @@ def rolls(
 
 def slowed(
     load: KafkaOpenLoop,
-    kinds: Mapping[str, Mapping[str, Any]],
+    kinds: Kinds,
     detection: Detection,
     *,
     brokers: int,

@@ -184,9 +184,7 @@ def systems_by_steps(
     _check_fields(systems, load, steps)
     levels = _levels(load, steps)
     trials = {
-        (system.name, step): _trial(
-            system, load, f"{system.name}, {step}", changes, alongside, client_regions=client_regions
-        )
+        (system.name, step): _trial(system, load, step, changes, alongside, client_regions=client_regions)
         for step, changes in levels.items()
         for system in systems
     }
@@ -248,14 +246,14 @@ def _check_fields(systems: Sequence[System], load: Load, steps: Mapping[str, Seq
 
 
 def _trial(
-    system: System, load: Load, name: str, changes: Mapping[str, object], alongside: Iterable[object], **more: Any
+    system: System, load: Load, step: str, changes: Mapping[str, object], alongside: Iterable[object], **more: Any
 ) -> KafkaTrial:
     if system.cluster is not None:
         alongside = [each for each in alongside if not isinstance(each, BrokerMetrics)]
     try:
         return KafkaTrial(
             replace(load, **{**dict(system.load or ()), **changes}),
-            link=link_of(name, system.link),
+            link=link_of(step, system.link),
             alongside=tuple(alongside),
             broker_settings=system.broker_settings,
             security=system.security,
@@ -265,7 +263,7 @@ def _trial(
             **more,
         )
     except ParameterError as error:
-        raise ParameterError(f"{name}: {error}") from None
+        raise ParameterError(f"{system.name}, {step}: {error}") from None
 
 
 def _text(level: object) -> str:
