@@ -51,7 +51,7 @@ quick: setup ## run the tests that need no lab, no cluster and no browser, and t
 	@cd lib && $(PYTEST) --numprocesses 4 -m "not lab and not browser and not slow"
 
 .PHONY: fuzz
-fuzz: setup ## damage files for each reader for ten minutes of processor time, others each SEED (MINUTES=30, SEED=2)
+fuzz: setup ## damage files for each reader, guided by coverage, for ten minutes of processor time (MINUTES=30, SEED=2)
 	@$(BIN)/python scripts/fuzz.py --minutes $(MINUTES) --seed $(or $(SEED),1)
 
 .PHONY: fuzz-more
