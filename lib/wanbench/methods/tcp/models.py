@@ -210,7 +210,7 @@ class Paths:
     def __len__(self) -> int:
         return len(self.rtt_ms)
 
-    def __getitem__(self, rows: np.ndarray | slice) -> Paths:
+    def __getitem__(self, rows: np.ndarray) -> Paths:
         return Paths(self.rtt_ms[rows], self.distance_km[rows])
 
 

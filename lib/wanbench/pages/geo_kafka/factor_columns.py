@@ -78,7 +78,7 @@ def with_settings(trials: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     return frame, names
 
 
-def _broker_settings(text: str | None) -> dict[str, str]:
+def _broker_settings(text: Any) -> dict[str, str]:
     if text is None or pd.isna(text) or not text:
         return {}
     try:

@@ -46,10 +46,6 @@ class Coefficients:
     left: LeaveOut
     turned: np.ndarray
 
-    def freedom(self, weights: np.typing.ArrayLike) -> float:
-        """Return the degrees of freedom of the interval of a weighted sum of the coefficients."""
-        return float(self.left.spread(np.asarray(weights, dtype=float) @ self.turned)[1])
-
     def combination(self, weights: np.typing.ArrayLike, level: float = LEVEL, freedom: int | None = None) -> Part:
         """
         Compute a weighted sum of the coefficients, with two intervals: by the jackknife over units (regions or places),

@@ -23,7 +23,7 @@ def sizes_of_brokers(
     duration_s: float,
     warmup_s: float,
     clients_in: Sequence[str],
-    alongside: tuple[object, ...] = (),
+    alongside: Sequence[object] = (),
     trickle_records_per_s: float = 0,
     one_large: float = 0,
     usd_per_hour: Mapping[str, float] | None = None,
@@ -83,7 +83,7 @@ def sizes_of_brokers(
         return KafkaTrial(
             replace(load, placement=placement, **records),
             client_regions=tuple(clients_in),
-            alongside=alongside,
+            alongside=tuple(alongside),
             trickle=trickle(placement) if trickle_records_per_s else None,
             broker_sizes=each,
         )

@@ -65,7 +65,7 @@ def two_paths(
     fit_records: bool = True,
     are_real: bool = False,
     are_external: bool = False,
-    alongside: tuple[object, ...] = (),
+    alongside: Sequence[object] = (),
     seed: int = 0,
 ) -> list[Trial]:
     """
@@ -139,7 +139,7 @@ def thesis(
     *,
     replicates: int,
     fraction: Mapping[str, Sequence[str]] | None = None,
-    alongside: tuple[object, ...] = (),
+    alongside: Sequence[object] = (),
     seed: int = 0,
 ) -> list[Trial]:
     """
@@ -161,15 +161,15 @@ def thesis(
         link = LinkSettings(**{"delay_ms": 0.5, "jitter_correlation_s": 0.5, **link})
         at = replace(load, **{name: value for name, value in levels.items() if name not in LINK_FACTORS})
         name = ", ".join(f"{name} {value}" for name, value in levels.items())
-        trials.append(Trial(name, (KafkaTrial(at, link=link, alongside=alongside),), int(row["replicate"])))
+        trials.append(Trial(name, (KafkaTrial(at, link=link, alongside=tuple(alongside)),), int(row["replicate"])))
     return trials
 
 
 def _trial(
-    load: KafkaLoad, path: Path, rate_bps: float, share: float, lasts_s: int, alongside: tuple[object, ...]
+    load: KafkaLoad, path: Path, rate_bps: float, share: float, lasts_s: int, alongside: Sequence[object]
 ) -> KafkaTrial:
     udp, bps = None, share * rate_bps
     if bps:
         udp = Iperf3(lasts_s, udp=True, rate_bps=bps, omit_s=0, block_bytes=1400, window_bytes=WINDOW_BYTES)
     ping = Ping(count=round(lasts_s / PING_INTERVAL_S), interval_s=PING_INTERVAL_S)
-    return KafkaTrial(load, path.link(rate_bps), udp, ping, alongside=alongside)
+    return KafkaTrial(load, path.link(rate_bps), udp, ping, alongside=tuple(alongside))

@@ -136,7 +136,7 @@ def systems_by_steps(
     steps: Mapping[str, Sequence[object]],
     replicates: int = 3,
     seed: int = 0,
-    alongside: tuple[object, ...] = (),
+    alongside: Sequence[object] = (),
     *,
     client_regions: Sequence[str] | None = None,
 ) -> list[Trial]:
