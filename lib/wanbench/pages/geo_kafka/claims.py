@@ -10,7 +10,7 @@ from wanbench.formatting import number, quantity
 from wanbench.methods.claims.ledger import Audit, read_claims
 from wanbench.methods.claims.rules import ALWAYS, DIFFERS, NEVER, SOME, Rule, apply_rules, over, under
 from wanbench.methods.cost.deployment import FIXED, TOTAL, VARIABLE, ClusterCost, Deployment, cluster_cost
-from wanbench.methods.result import Estimate, Result
+from wanbench.methods.result import Estimate, Fields, Result
 from wanbench.pages.geo_kafka.costs import region_copies
 
 SOURCE = "001-geo-kafka"
@@ -94,7 +94,7 @@ def source_deployment(audit: Audit, **inputs: Any) -> Deployment:
         "disk_gb": "disk-size",
     }
     names |= {"disk_usd_per_gb_month": "disk-price", "region_usd_per_gb": "region-price"}
-    own = {name: audit.number(claim) for name, claim in names.items()}
+    own: Fields = {name: audit.number(claim) for name, claim in names.items()}
     own |= {"hours_per_month": HOURS_PER_MONTH, "messages_per_s": 1e9 * audit.number("throughput") / size}
     own |= {"message_bytes": size, "region_bytes_per_message": audit.number("crossings") * size}
     return Deployment(**own | inputs)
