@@ -6,11 +6,11 @@ from copy import copy
 import pytest
 import yaml
 
-from wanbench.errors import ParameterError
+from wanbench.errors import LabError, ParameterError
 from wanbench.measure import campaign
 from wanbench.measure.experiments import Ping
 from wanbench.measure.labs import matrix_links
-from wanbench.measure.labs.ssh import SshLab, read_inventory
+from wanbench.measure.labs.ssh import SshHost, SshLab, read_inventory
 from wanbench.measure.labs.ssh import lab as facts
 from wanbench.measure.plan import make_plan
 
@@ -161,3 +161,8 @@ def test_the_command_that_installs_is_that_of_the_host():
         facts.install_command(found, ["java", "sar", "sadf"]) == "sudo dnf install -y java-17-openjdk-headless sysstat"
     )
     assert facts.install_command({**found, "manager": None}, ["iperf3", "ss"]) == "install iperf3, ss"
+
+
+def test_a_host_without_a_login_cannot_be_opened():
+    with pytest.raises(LabError, match="a/0 cannot be opened: it has no login"):
+        SshHost("a/0", "a", "").open()

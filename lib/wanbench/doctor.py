@@ -9,8 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .errors import LabError
+
+if TYPE_CHECKING:
+    from .measure.labs.ssh import SshHost
 
 MEASURING, KAFKA, FIGURES = "measuring", "Kafka", "static figures"
 SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
@@ -76,7 +80,7 @@ def checks_of_hosts(inventory: Path) -> list[Check]:
         return [check for some in threads.map(_checks_of, [entry.host for entry in entries]) for check in some]
 
 
-def _checks_of(host) -> list[Check]:
+def _checks_of(host: "SshHost") -> list[Check]:
     from .measure.labs.ssh import lab as about
 
     checks, everything = [], f"everything in {host.region}"

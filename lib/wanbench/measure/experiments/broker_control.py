@@ -10,11 +10,12 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from wanbench.errors import CommandError, LabError
 from wanbench.measure.kafka import leadership
 from wanbench.measure.kafka.cluster import Cluster
-from wanbench.measure.kafka.placement import BrokerSize, sizes_by_broker
+from wanbench.measure.kafka.placement import Broker, BrokerSize, sizes_by_broker
 from wanbench.measure.kafka.programs import process_limit
 from wanbench.measure.labs.base import Host
 from wanbench.measure.labs.programs import program_command
@@ -90,12 +91,12 @@ class BrokerControl:
     def __init__(self, cluster: Cluster, host: Host, patience_s: float):
         self.cluster, self.host, self.patience_s = cluster, host, patience_s
         self.slow: dict[int, Slowness] = {}
-        self._links: dict[str, dict] = {}
+        self._links: dict[str, dict[tuple[str, str], dict[str, Any]]] = {}
         self._down: set[int] = set()
         self._orders: dict[int, leadership.Order] = {}
         self._originals: leadership.Order = {}
 
-    def begin(self, action, view: list[dict], row: dict) -> Callable[[], None] | None:
+    def begin(self, action: Any, view: leadership.View, row: dict[str, Any]) -> Callable[[], None] | None:
         """
         Begin an action; `view` has the current topics. Set `in_force_at_s` and `how` in `row`, the action's table row.
 
@@ -106,7 +107,8 @@ class BrokerControl:
     def undo(self) -> tuple[list[str], list[str]]:
         """Revert actions that have not ended; return sentences on what was reverted and on what failed."""
         undone, faults = [], []
-        steps: list = [(f"broker {node} at full speed", partial(self._end_slowness, node)) for node in self.slow]
+        steps: list[tuple[str, Callable[[], object]]] = []
+        steps += [(f"broker {node} at full speed", partial(self._end_slowness, node)) for node in self.slow]
         steps += [(f"links of {region}", partial(self._restore_links, region)) for region in self._links]
         steps += [(f"broker {node_id} started", partial(self._start, node_id)) for node_id in sorted(self._down)]
         if self._originals:
@@ -123,15 +125,15 @@ class BrokerControl:
 
     # Restarts
 
-    def _restart(self, action, view, row) -> None:
+    def _restart(self, action: Any, view: leadership.View, row: dict[str, Any]) -> None:
         self._take_down(self.cluster.stop, action.node_id, row)
         self._start(action.node_id)
 
-    def _kill(self, action, view, row) -> Callable[[], None]:
+    def _kill(self, action: Any, view: leadership.View, row: dict[str, Any]) -> Callable[[], None]:
         self._take_down(self.cluster.kill, action.node_id, row)
         return lambda: self._start(action.node_id)
 
-    def _take_down(self, how: Callable[[int], None], node_id: int, row) -> None:
+    def _take_down(self, how: Callable[[int], None], node_id: int, row: dict[str, Any]) -> None:
         if node_id in self.slow and self.slow[node_id].by_cycles:
             raise ExperimentError(f"broker {node_id} is slowed by SIGSTOP and cannot be stopped meanwhile")
         if node_id in self._down or not self.cluster.runs(node_id):
@@ -156,14 +158,14 @@ class BrokerControl:
 
     # Temporary changes
 
-    def _slow(self, action, view, row) -> Callable[[], None]:
+    def _slow(self, action: Any, view: leadership.View, row: dict[str, Any]) -> Callable[[], None]:
         return self._limit(action, row, "--share", f"{action.share:g}")
 
-    def _disk(self, action, view, row) -> Callable[[], None]:
+    def _disk(self, action: Any, view: leadership.View, row: dict[str, Any]) -> Callable[[], None]:
         limit = ["--disk", f"{action.disk_bytes_per_s:.0f}", "--folder", self.cluster.log_folder(action.node_id)]
         return self._limit(action, row, *limit, "--credit", f"{action.disk_credit_bytes or 0:.0f}")
 
-    def _limit(self, action, row, *limit: str) -> Callable[[], None]:
+    def _limit(self, action: Any, row: dict[str, Any], *limit: str) -> Callable[[], None]:
         if action.node_id in self.slow:
             raise ExperimentError(f"broker {action.node_id} is already slow")
         self.slow[action.node_id] = slowness = Slowness(self.cluster, action.node_id, *limit)
@@ -176,7 +178,7 @@ class BrokerControl:
             self.slow[node_id].end()
             del self.slow[node_id]
 
-    def _link(self, action, view, row) -> Callable[[], None]:
+    def _link(self, action: Any, view: leadership.View, row: dict[str, Any]) -> Callable[[], None]:
         links = links_of(self.host)
         [region] = [broker.host.region for broker in self.cluster.brokers if broker.node_id == action.node_id]
         if region in self._links:
@@ -197,18 +199,18 @@ class BrokerControl:
 
     # Leadership
 
-    def _demote(self, action, view, row) -> None:
+    def _demote(self, action: Any, view: leadership.View, row: dict[str, Any]) -> None:
         self._reorder(action.node_id, leadership.without_leader(view, action.node_id), view, row)
         led = [partition for _, partition in leadership.partitions(view) if partition["leader"] == action.node_id]
         row["how"]["unmovable"] = sum(len(partition["replicas"]) == 1 for partition in led)
 
-    def _skew(self, action, view, row) -> None:
+    def _skew(self, action: Any, view: leadership.View, row: dict[str, Any]) -> None:
         self._reorder(action.node_id, leadership.all_led_by(view, action.node_id), view, row)
 
-    def _rebalance(self, action, view, row) -> None:
+    def _rebalance(self, action: Any, view: leadership.View, row: dict[str, Any]) -> None:
         self._reorder(None, leadership.balanced(view), view, row)
 
-    def _restore(self, action, view, row) -> None:
+    def _restore(self, action: Any, view: leadership.View, row: dict[str, Any]) -> None:
         order = (
             deepcopy(self.cluster.original_order) if action.node_id is None else self._orders.pop(action.node_id, {})
         )
@@ -220,7 +222,7 @@ class BrokerControl:
             if (left := {n: nodes for n, nodes in partitions.items() if order.get(topic, {}).get(n) != nodes})
         }
 
-    def _reassign(self, action, view, row) -> None:
+    def _reassign(self, action: Any, view: leadership.View, row: dict[str, Any]) -> None:
         own = [topic for topic in view if not topic["name"].startswith("__")]
         nodes = [broker.node_id for broker in self.cluster.brokers if broker.node_id != action.node_id]
         order = leadership.spread(own, nodes)
@@ -255,13 +257,13 @@ class BrokerControl:
         command = self.cluster.java(self.host, REASSIGN, *given, heap_mb=64, jvm=("-XX:TieredStopAtLevel=1",))
         self.host.run(command, timeout_s=_TOOL_S)
 
-    def _reorder(self, node_id: int | None, order: leadership.Order, view, row) -> None:
-        if node_id is not None:
-            self._orders[node_id] = leadership.current_order(view, order)
+    def _reorder(self, node: int | None, order: leadership.Order, view: leadership.View, row: dict[str, Any]) -> None:
+        if node is not None:
+            self._orders[node] = leadership.current_order(view, order)
         leadership.merge(self._originals, leadership.save_order(self.cluster.original_order, view, order))
         row["how"] |= self._lead(order)
 
-    def _lead(self, order: leadership.Order, *, others: bool = False) -> dict:
+    def _lead(self, order: leadership.Order, *, others: bool = False) -> dict[str, int]:
         if not order:
             return {"ordered": 0, "led": 0, "missing": 0}
         return self.cluster.ask(self.host, "lead", replicas=order, others=others)
@@ -288,14 +290,13 @@ def apply_sizes(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...])
                 slowness = Slowness(cluster, broker.node_id, "--share", f"{size.processors:g}")
                 undoing.callback(slowness.end)
                 if slowness.by_cycles and size.processors >= 1:
-                    raise ExperimentError(
-                        f"broker {broker.node_id} cannot be limited to {size.processors:g} processors: the kernel "
-                        "allows no CPU quota here, and duty cycles can set only less than one processor"
-                    )
+                    why = "the kernel allows no CPU quota here, and duty cycles can set only less than one processor"
+                    limited = f"broker {broker.node_id} cannot be limited to {size.processors:g} processors"
+                    raise ExperimentError(f"{limited}: {why}")
         yield
 
 
-def _set_links(broker, size, cluster, undoing) -> None:
+def _set_links(broker: Broker, size: BrokerSize, cluster: Any, undoing: ExitStack) -> None:
     links, region = links_of(broker.host), broker.host.region
     if not hasattr(links, "set_gateway"):
         raise ExperimentError(f"the rate of the links of {broker.host.name} cannot be set")
@@ -310,7 +311,7 @@ def _set_links(broker, size, cluster, undoing) -> None:
             links.set_link(*pair, **wanted)
 
 
-def _restart_dead(cluster) -> None:
+def _restart_dead(cluster: Any) -> None:
     for broker in cluster.brokers:
         if not cluster.runs(broker.node_id):
             with suppress(LabError):

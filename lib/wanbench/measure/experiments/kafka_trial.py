@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,7 +19,7 @@ from wanbench.measure.labs.base import Host
 from wanbench.measure.links import LinkSettings
 from wanbench.runs import RawFile
 
-from .base import ExperimentError, Load, bounded, check_declared, cluster_of, links_of, one_of, reaching
+from .base import ExperimentError, KafkaSettings, Load, bounded, check_declared, cluster_of, links_of, one_of, reaching
 from .broker_control import apply_sizes
 from .iperf3 import Iperf3
 from .kafka_open_loop import KafkaOpenLoop
@@ -82,9 +83,9 @@ class KafkaTrial:
     background: Iperf3 | None = None
     ping: Ping | None = None
     trickle: KafkaOpenLoop | None = None
-    alongside: tuple = ()
+    alongside: tuple[Any, ...] = ()
     client_regions: tuple[str, ...] | None = None
-    broker_settings: Mapping[str, object] | None = None
+    broker_settings: KafkaSettings | None = None
     security: str | None = one_of(None, KINDS)
     kafka_version: str | None = None
     gateway_bps: float | None = bounded(None, 1000, 1e12)
@@ -105,7 +106,10 @@ class KafkaTrial:
                 message = f"KafkaTrial alongside has {experiment}; allowed: experiments with a method `concurrently`."
                 raise ParameterError(message)
         if self.client_regions is not None:
-            object.__setattr__(self, "client_regions", _region_names(self.client_regions))
+            names = () if isinstance(self.client_regions, str) else tuple(self.client_regions)
+            if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
+                raise refusal("KafkaTrial client_regions", self.client_regions, "names of regions, each once, or None")
+            object.__setattr__(self, "client_regions", names)
         if self.broker_settings is not None:
             settings = setting_pairs(self, "broker_settings")
             checked_settings(dict(settings))
@@ -116,10 +120,9 @@ class KafkaTrial:
             if getattr(self, name) is not None:
                 check_name(f"KafkaTrial {name}", getattr(self, name))
         if self.cluster is not None and self.restarts:
-            raise ParameterError(
-                f"KafkaTrial on the external cluster {self.cluster!r} has {' and '.join(self.restarts)}; allowed: "
-                "None, as it cannot be restarted with other settings."
-            )
+            allowed = "None, as it cannot be restarted with other settings"
+            given = f"KafkaTrial on the external cluster {self.cluster!r} has {' and '.join(self.restarts)}"
+            raise ParameterError(f"{given}; allowed: {allowed}.")
 
     @property
     def restarts(self) -> list[str]:
@@ -127,7 +130,7 @@ class KafkaTrial:
         return [name for name in ("broker_settings", "security", "kafka_version") if getattr(self, name) is not None]
 
     @property
-    def cluster_settings(self) -> tuple:
+    def cluster_settings(self) -> tuple[KafkaSettings | None, str | None, str | None]:
         """Return broker settings, security and version; trials that agree in all three share a running cluster."""
         return (self.broker_settings, self.security, self.kafka_version)
 
@@ -165,7 +168,7 @@ class KafkaTrial:
         self._set_path_and_gateways(source)
         self._set_cluster(source)
         files: list[list[RawFile]] = []
-        error, sending = None, Future()
+        error, sending = None, Future[bool]()
         where = source, target, folder, stem
         try:
             with ExitStack() as stack:
@@ -176,8 +179,9 @@ class KafkaTrial:
                 for part in (ProcessorUse(), *self.alongside):
                     more = {"sending": sending.result} if getattr(part, "waits_for_load", False) else {}
                     files.append(stack.enter_context(part.concurrently(*where, **more)))
-                for part in filter(None, (self.background, self.ping)):
-                    files.append(stack.enter_context(_while_sending(part, sending, *where)))
+                for part in filter(None, (self.background, self.ping)):  # of fixed duration, once the load sends
+                    measure = partial(lambda part: part.run(*where) if sending.result() else (), part)
+                    files.append(stack.enter_context(_in_thread(measure, lambda: _decide(sending, False))))
                 if self.trickle is not None:
                     hosts = ([source], [target]) if clients is None else (clients, clients)
                     trickling = _trickling(self.trickle, cluster_of(source), *hosts, folder, stem)
@@ -226,10 +230,8 @@ class KafkaTrial:
             except LabError as error:
                 raise ExperimentError(f"the settings of the cluster cannot be changed: {error}") from error
         elif asked := self.restarts:
-            raise ExperimentError(
-                f"{cluster_of(source)!r} cannot be restarted with other settings, but the trial sets "
-                f"{' and '.join(asked)}"
-            )
+            sets = f"but the trial sets {' and '.join(asked)}"
+            raise ExperimentError(f"{cluster_of(source)!r} cannot be restarted with other settings, {sets}")
 
     def set_up_s(self, before: KafkaTrial | None) -> float:
         """
@@ -254,21 +256,16 @@ class KafkaTrial:
         return None if None in sent else sum(filter(None, sent))
 
 
-def _decide(sending: Future, answer: bool) -> None:
+def _decide(sending: Future[bool], answer: bool) -> None:
     """Tell waiting threads whether the load sends; only the first call has an effect."""
     if not sending.done():
         sending.set_result(answer)
 
 
-def _while_sending(experiment, sending: Future, *where) -> AbstractContextManager[list[RawFile]]:
-    """Run an experiment of fixed duration in a thread once the load sends; yield its raw files."""
-    return _in_thread(lambda: experiment.run(*where) if sending.result() else (), lambda: _decide(sending, False))
-
-
 @contextmanager
-def _trickling(load, *where) -> Generator[list[RawFile]]:
+def _trickling(load: KafkaOpenLoop, *where: Any) -> Generator[list[RawFile]]:
     """Run a second load in a thread, from when it sends to the end of the block; yield its raw files."""
-    sending: Future = Future()
+    sending: Future[bool] = Future()
     session = load.session(*where, lambda: _decide(sending, True))
 
     def run():
@@ -312,13 +309,6 @@ def region_and_number(name: str) -> tuple[str, int]:
     """
     region, _, number = name.rpartition("/")
     return (region, int(number)) if region and number.isdigit() else (name, 0)
-
-
-def _region_names(regions) -> tuple[str, ...]:
-    names = () if isinstance(regions, str) else tuple(regions)
-    if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
-        raise refusal("KafkaTrial client_regions", regions, "names of regions, each once, or None")
-    return names
 
 
 @contextmanager

@@ -76,7 +76,7 @@ def place_nodes(
     return tuple(NodePlacement(n, host, n <= len(brokers), n in controller_ids) for n, host in enumerate(hosts, 1))
 
 
-def _check(lab, name, regions, minimum, maximum, first_host):
+def _check(lab: Lab, name: str, regions: Sequence[str], minimum: int, maximum: int, first_host: int) -> None:
     if isinstance(regions, str) or not all(isinstance(region, str) for region in regions):
         raise refusal(name, regions, "a list of regions, one for each node")
     if not minimum <= len(regions) <= maximum:
@@ -85,10 +85,8 @@ def _check(lab, name, regions, minimum, maximum, first_host):
         if region not in lab.hosts:
             raise ParameterError(f"{name} names the region {region!r}; the lab has {', '.join(lab.hosts)}.")
         if (needed := first_host + wanted) > (there := len(lab.hosts[region])):
-            raise ParameterError(
-                f"{wanted} {name} in {region} need {needed} hosts there, but the lab has {there}: open it with "
-                f"hosts_per_region={needed}."
-            )
+            remedy = f"but the lab has {there}: open it with hosts_per_region={needed}"
+            raise ParameterError(f"{wanted} {name} in {region} need {needed} hosts there, {remedy}.")
 
 
 SMALLEST_SHARE = 0.01  # the kernel's minimum quota is 1 ms in its period of 100 ms
@@ -147,7 +145,7 @@ class BrokerSize:
         return f"{self.name} ({', '.join(parts) or 'no limit'})"
 
 
-def sizes_by_broker(sizes, n_brokers: int) -> tuple[BrokerSize | None, ...]:
+def sizes_by_broker(sizes: BrokerSize | Sequence[BrokerSize | None], n_brokers: int) -> tuple[BrokerSize | None, ...]:
     """
     Return the size of each broker, in order; `sizes` is one size for all, or a tuple of one (or None) for each broker.
     """
@@ -158,14 +156,13 @@ def sizes_by_broker(sizes, n_brokers: int) -> tuple[BrokerSize | None, ...]:
     return tuple(sizes)
 
 
-def checked_sizes(sizes):
+def checked_sizes(sizes: object) -> BrokerSize | tuple[BrokerSize | None, ...] | None:
     """
     Return `sizes`, with a list turned into a tuple; raise ParameterError if it is not a size, None, or a sequence of
     these.
     """
     if sizes is None or isinstance(sizes, BrokerSize):
         return sizes
-    known = isinstance(sizes, list | tuple) and all(size is None or isinstance(size, BrokerSize) for size in sizes)
-    if known and any(sizes):
+    if isinstance(sizes, list | tuple) and all(isinstance(size, BrokerSize | None) for size in sizes) and any(sizes):
         return tuple(sizes)
     raise refusal("broker_sizes", sizes, "a BrokerSize, a tuple with a BrokerSize or None per broker, or None")

@@ -1,7 +1,7 @@
 """Build and check the settings in a node's server.properties, and read the effective settings from its log."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import javaproperties
 
@@ -61,7 +61,7 @@ def tier_settings(folder: str, brokers: int) -> dict[str, str]:
     }
 
 
-def checked_settings(settings: Mapping[str, object], owned: re.Pattern = BROKER_OWNED) -> dict[str, str]:
+def checked_settings(settings: Mapping[str, object], owned: re.Pattern[str] = BROKER_OWNED) -> dict[str, str]:
     """
     Return settings as text in Kafka's notation: settings of brokers or, with `CLIENT_OWNED`, of clients.
 
@@ -90,13 +90,17 @@ def checked_settings(settings: Mapping[str, object], owned: re.Pattern = BROKER_
 
 
 def node_settings(
-    placement: NodePlacement, everyone: Sequence[NodePlacement], data_folder: str, security, wanted: Mapping[str, str]
+    placement: NodePlacement,
+    everyone: Sequence[NodePlacement],
+    data_folder: str,
+    protocols: Mapping[str, str],
+    wanted: Mapping[str, str],
 ) -> dict[str, str]:
     """
     Return the content of a node's server.properties.
 
-    The content combines `defaults`, the checked settings `wanted`, and the settings that follow from placement and
-    security; in this order, later ones override earlier ones.
+    The content combines `defaults`, the settings `wanted`, and the settings that follow from the node's placement and
+    from the protocol of each listener; in this order, later ones override earlier ones.
     """
     address = placement.host.address
     listeners = []
@@ -112,13 +116,13 @@ def node_settings(
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.voters": ",".join(voters),
         "listeners": ",".join(listeners),
-        "listener.security.protocol.map": ",".join(map(":".join, security.protocols.items())),
+        "listener.security.protocol.map": ",".join(map(":".join, protocols.items())),
         "log.dirs": data_folder,
     }
     if placement.is_broker:
         own["inter.broker.listener.name"] = "BROKER"
     brokers = sum(other.is_broker for other in everyone)
-    return {**defaults(brokers), **wanted, **own, **security.broker_settings(placement.host)}
+    return {**defaults(brokers), **wanted, **own}
 
 
 def properties(settings: Mapping[str, str]) -> str:
@@ -138,6 +142,6 @@ def effective_settings(log: bytes) -> dict[str, str]:
     return settings
 
 
-def unknown(wanted, effective) -> list[str]:
+def unknown(wanted: Iterable[str], effective: Collection[str]) -> list[str]:
     """Return the names of settings that a broker does not know and has ignored."""
     return sorted(name for name in wanted if name not in effective and not name.startswith(_NOT_LOGGED))

@@ -33,7 +33,7 @@ import sys
 import time
 import uuid
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 PERIOD_S = 0.1  # the kernel's default; much longer than a broker's request, and much shorter than its timeouts
 LOOK_S = 0.1
@@ -62,7 +62,7 @@ class Limit(NamedTuple):
 
     controllers: dict[str, str]
     files: dict[str, dict[str, str]]
-    about: dict
+    about: dict[str, Any]
     lifted: dict[str, dict[str, str]] | None = None
 
 
@@ -183,7 +183,7 @@ class Slowing:
     def stopped(self) -> bool:
         return self._stopped or (self.stop_file is not None and os.path.exists(self.stop_file))
 
-    def stop(self, *_) -> None:
+    def stop(self, *_: object) -> None:
         self._stopped = True
 
     def run(self) -> None:
@@ -239,7 +239,7 @@ class Slowing:
                 os.kill(pid, number)
 
 
-def main(given=None) -> int:
+def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Limits the processors of a process, or its writes to a disk.")
     parser.add_argument("--pid-file", required=True)
     what = parser.add_mutually_exclusive_group(required=True)
@@ -249,7 +249,7 @@ def main(given=None) -> int:
     parser.add_argument("--credit", type=float, default=0.0, help="bytes at full speed before the limit of a disk")
     parser.add_argument("--way", choices=(V1, V2, CYCLES), help="default: the first that the kernel allows")
     parser.add_argument("--stop-file", help="end once this file exists")
-    given = parser.parse_args(given)
+    given = parser.parse_args(arguments)
     try:
         disk = given.disk, given.folder, given.credit
         limit = processor_limit(given.share) if given.disk is None else disk_limit(*disk)

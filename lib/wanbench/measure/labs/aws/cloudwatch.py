@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 from wanbench.checks import check_choice, check_name, check_number, refusal
 from wanbench.measure.labs.rented.client import CloudError
@@ -114,7 +115,7 @@ class Watched:
             raise refusal("period_s", self.period_s, "a multiple of 60")
         check_number("brokers", self.brokers, int(self.kind == "msk"), 100 * (self.kind == "msk"), whole=True)
 
-    def series(self) -> list[dict]:
+    def series(self) -> list[dict[str, Any]]:
         """
         Return the series to fetch, each a dict: metric, statistic, unit, period_s, namespace, node_id, dimensions.
         """
@@ -154,7 +155,7 @@ class CloudWatch:
         Once `leaving` is set (the user interrupted), make at most one further request per resource, without waiting.
         """
         leaving = leaving or Event()
-        ends: dict = {"started_at_utc": opened_at_utc, "ended_at_utc": now_utc()}
+        ends: dict[str, Any] = {"started_at_utc": opened_at_utc, "ended_at_utc": now_utc()}
         start, end = map(datetime.fromisoformat, ends.values())
         deadline = time.monotonic() + self.patience_s
         if not leaving.is_set():
@@ -170,7 +171,7 @@ class CloudWatch:
         named = {f"{stem}-{n}.cloudwatch.json": content for n, content in enumerate(contents, 1)}
         return [write_raw(folder, "cloudwatch", name, content, **ends) for name, content in named.items()]
 
-    def _of(self, watched: Watched, start: datetime, end: datetime, deadline: float, leaving: Event) -> dict:
+    def _of(self, watched: Watched, start: datetime, end: datetime, deadline: float, leaving: Event) -> dict[str, Any]:
         """Fetch the metrics of a resource, and return the content of its file, which has no id and no dimension."""
         series, points, error = watched.series(), {}, None
         period_s = series[0]["period_s"]
@@ -196,7 +197,7 @@ class CloudWatch:
             written.append(kept)
         return {"name": watched.name, "kind": watched.kind, "error": error, "series": written}
 
-    def _points(self, region: str, series: list[dict], expected: list[int]) -> dict[int, dict[int, float]]:
+    def _points(self, region: str, series: list[dict[str, Any]], expected: list[int]) -> dict[int, dict[int, float]]:
         """Return the data points of each series, by its number: values by the start of their period (Unix s)."""
         start, end = (datetime.fromtimestamp(each, UTC) for each in (expected[0], expected[-1]))
         points: dict[int, dict[int, float]] = {number: {} for number in range(len(series))}
@@ -215,7 +216,7 @@ class CloudWatch:
         return {number: {at: value for at, value in of.items() if at in set(expected)} for number, of in points.items()}
 
 
-def _query(number: int, series: Mapping) -> dict:
+def _query(number: int, series: Mapping[str, Any]) -> dict[str, Any]:
     dimensions = [{"Name": name, "Value": value} for name, value in series["dimensions"].items()]
     metric = {"Namespace": series["namespace"], "MetricName": series["metric"], "Dimensions": dimensions}
     stat = {"Metric": metric, "Period": series["period_s"], "Stat": series["statistic"]}

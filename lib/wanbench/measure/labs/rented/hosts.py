@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from threading import Event
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import yaml
 from cryptography.hazmat.primitives import serialization as form
@@ -234,7 +234,7 @@ def not_launched(wanted: Mapping[str, Wanted], first: int) -> dict[str, list[Hos
     }
 
 
-def make_ready(host, *, sysctls: Mapping[str, str], has_volume: bool, leaving: Event) -> None:
+def make_ready(host: Any, *, sysctls: Mapping[str, str], has_volume: bool, leaving: Event) -> None:
     """
     Wait until a host answers and has finished its first boot; then set its sysctls and `host.python`.
 
@@ -264,7 +264,7 @@ def make_ready(host, *, sysctls: Mapping[str, str], has_volume: bool, leaving: E
         host.run(["sysctl", "-w", f"{name}={value}"], timeout_s=30)
 
 
-def close(host) -> None:
+def close(host: Any) -> None:
     """
     Close the connection to a host that will be deleted. An error is only printed, so that it does not prevent the
     deletion.
@@ -303,7 +303,7 @@ class Paths:
         check_choice("path", name, PATHS)
         everywhere(lambda host: self._set(host, name), [host for host, _ in self._hosts])
 
-    def _set(self, host, name):
+    def _set(self, host: Host, name: str) -> None:
         lines = [
             f"    ip daddr {other.address} dnat to {private}"
             for other, private in self._hosts

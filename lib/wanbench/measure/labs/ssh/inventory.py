@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv6Address
 from pathlib import Path
+from typing import Any
 
 from wanbench.checks import check_flag, check_name, check_number, refusal
 from wanbench.errors import ParameterError
@@ -36,10 +37,10 @@ class Entry:
     longitude_deg: float | None
     paths: Mapping[str, str] = field(default_factory=dict)
 
-    def as_dict(self) -> dict:
+    def as_dict(self) -> dict[str, Any]:
         """Return the fields that a manifest records; they contain nothing about the login."""
         address = next(iter(self.paths.values()), self.host.address)
-        place: dict = {"name": self.host.name, "region": self.host.region, "address": address}
+        place: dict[str, Any] = {"name": self.host.name, "region": self.host.region, "address": address}
         place |= {"paths": dict(self.paths)} if self.paths else {}
         place |= {"address_ipv6": self.host.address_ipv6} if self.host.address_ipv6 else {}
         if self.latitude_deg is not None:
@@ -67,10 +68,8 @@ class Inventory:
         there = [entry for entry in self.entries if entry.host.region == region]
         if len(there) < (count or 1):
             wanted = f"{count} hosts are" if count and count > 1 else "a host is"
-            raise ParameterError(
-                f"{self.path}: {wanted} needed in {region}, which has {len(there)}; "
-                f"regions of the inventory: {', '.join(self.regions)}."
-            )
+            regions = f"regions of the inventory: {', '.join(self.regions)}"
+            raise ParameterError(f"{self.path}: {wanted} needed in {region}, which has {len(there)}; {regions}.")
         return there[:count]
 
 
@@ -106,17 +105,17 @@ def read_inventory(path: str | Path) -> Inventory:
 class _Reader:
     """Read the hosts and jumps of one inventory."""
 
-    def __init__(self, path: Path, defaults: Mapping):
+    def __init__(self, path: Path, defaults: Mapping[str, Any]):
         self.path, self.defaults = path, defaults
         self.catalogued = set(catalogue()["name"])
 
-    def jump(self, name, fields) -> Login:
+    def jump(self, name: str, fields: object) -> Login:
         place = f"{self.path}, jump {name!r}"
         fields = _fields(fields, place, ("address", *_LOGIN))
         given = {"port": 22} | {key: self.defaults[key] for key in _LOGIN if key in self.defaults} | fields
         return self._login(place, given, "address")
 
-    def entry(self, number, fields, jumps) -> Entry:
+    def entry(self, number: int, fields: object, jumps: Mapping[str, Login]) -> Entry:
         place = f"{self.path}, host {number}"
         fields = _fields(fields, place, (*_HOST, *_LOGIN, *_OTHER))
         name = check_name(f"{place}: name", fields.get("name"))
@@ -126,10 +125,8 @@ class _Reader:
         latitude = check_number(f"{place}: latitude_deg", given.get("latitude_deg"), -90, 90, optional=True)
         longitude = check_number(f"{place}: longitude_deg", given.get("longitude_deg"), -180, 180, optional=True)
         if (latitude is None) != (longitude is None) or (latitude is None and region not in self.catalogued):
-            raise ParameterError(
-                f"{place}: region {region!r} needs both latitude_deg and longitude_deg, or neither if the region is in "
-                "the catalogue (wanbench.regions.catalogue())."
-            )
+            or_neither = "or neither if the region is in the catalogue (wanbench.regions.catalogue())"
+            raise ParameterError(f"{place}: region {region!r} needs both latitude_deg and longitude_deg, {or_neither}.")
         login = self._login(place, given, "control_address")
         paths = _fields(given.get("paths", {}), f"{place}: paths")
         if paths and "address" in given:
@@ -146,15 +143,15 @@ class _Reader:
             raise refusal(f"{place}: jump", jump, f"one of the jumps: {', '.join(jumps) or 'there are none'}")
         if jump is not None and proxy:
             raise ParameterError(f"{place} has both jump and proxy_command; allowed: one of them.")
-        login = replace(login, jump=jumps.get(jump), proxy_command=_words(f"{place}: proxy_command", proxy))
+        login = replace(login, jump=jumps.get(jump or ""), proxy_command=_words(f"{place}: proxy_command", proxy))
         python = _word(f"{place}: python", given["python"])
         sudo = check_flag(f"{place}: sudo", given["sudo"])
         patience_s = check_number(f"{place}: patience_s", given["patience_s"], 2, 3600)
-        more: dict = {"python": python, "sudo": sudo, "patience_s": patience_s, "address_ipv6": address_ipv6}
+        more: dict[str, Any] = {"python": python, "sudo": sudo, "patience_s": patience_s, "address_ipv6": address_ipv6}
         host = SshHost(name, region, str(address), login, **more)
         return Entry(host, latitude, longitude, paths)
 
-    def _login(self, place, given, name) -> Login:
+    def _login(self, place: str, given: Mapping[str, Any], name: str) -> Login:
         address = given.get(name)
         if not isinstance(address, str) or not _ADDRESS.fullmatch(address):
             raise refusal(f"{place}: {name}", address, "a host name or an address")
@@ -166,13 +163,12 @@ class _Reader:
             check_number(f"{place}: port", given["port"], 1, 65535, whole=True),
         )
 
-    def _file(self, place, given, private=False) -> Path:
+    def _file(self, place: str, given: object, private: bool = False) -> Path:
         """
         Return the path of a file, given relative to the inventory; if `private`, refuse a file that anybody but its
         owner may read.
         """
-        check_name(place, given)
-        path = Path(self.path.parent, Path(given).expanduser()).absolute()
+        path = Path(self.path.parent, Path(check_name(place, given)).expanduser()).absolute()
         if '"' in str(path) or not path.is_file():
             raise refusal(place, str(path), "a file that exists; paths may be relative to the inventory's folder")
         if private and (mode := path.stat().st_mode & 0o077):
@@ -182,7 +178,7 @@ class _Reader:
         return path
 
 
-def _fields(given, place, allowed=None) -> dict:
+def _fields(given: object, place: str, allowed: Collection[str] | None = None) -> dict[str, Any]:
     if not isinstance(given, dict) or not all(isinstance(name, str) for name in given):
         raise refusal(place, given, "fields with values")
     if allowed and (unknown := [name for name in given if name not in allowed]):
@@ -190,21 +186,22 @@ def _fields(given, place, allowed=None) -> dict:
     return given
 
 
-def _word(place, given) -> str:
+def _word(place: str, given: object) -> str:
     """Return the text if it is one word that no program takes for an option."""
-    if check_name(place, given).startswith("-") or " " in given:
-        raise refusal(place, given, "one word that does not begin with a dash")
-    return given
+    word = check_name(place, given)
+    if word.startswith("-") or " " in word:
+        raise refusal(place, word, "one word that does not begin with a dash")
+    return word
 
 
-def _is_ipv6(address) -> bool:
+def _is_ipv6(address: object) -> bool:
     try:
         return isinstance(address, str) and bool(IPv6Address(address))
     except ValueError:
         return False
 
 
-def _words(place, given) -> tuple[str, ...]:
+def _words(place: str, given: object) -> tuple[str, ...]:
     if given is None:
         return ()
     if not isinstance(given, list) or not given:
