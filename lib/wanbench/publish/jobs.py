@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from wanbench.errors import ParameterError
 from wanbench.folders import root
@@ -30,7 +31,7 @@ class Job:
     """
 
     notebook: Path
-    given: Mapping = field(default_factory=dict)
+    given: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
     replay_reason: str | None = None
     remark: str | None = None
@@ -58,7 +59,7 @@ def dry_run(notebook: Path, given: Mapping[str, object]) -> None:
     raise ParameterError(f"{notebook.name} measures nothing; allowed: a notebook that measures.")
 
 
-def located(notebook: Path, given: dict, source: str) -> dict:
+def located(notebook: Path, given: Mapping[str, object], source: str) -> dict[str, object]:
     """
     Return the parameters with file paths that are valid in the notebook's folder (see `resolve_paths`).
 
@@ -67,7 +68,7 @@ def located(notebook: Path, given: dict, source: str) -> dict:
     return resolve_paths(given, declared(notebook), notebook, [Path.cwd(), root()], root(), source)
 
 
-def own_parameters(notebook: Path, given: dict, preset: str) -> str | None:
+def own_parameters(notebook: Path, given: Mapping[str, object], preset: str) -> str | None:
     """Return a sentence that lists the parameters that differ from those of a preset; None if none differs."""
     path = preset_paths(notebook.stem, root()).get(preset)
     usual = {parameter.name: parameter.default for parameter in declared(notebook).values()}

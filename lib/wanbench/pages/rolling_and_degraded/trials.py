@@ -305,7 +305,7 @@ def _trial(tables: Mapping[str, pd.DataFrame], about: pd.Series) -> DisturbedTri
     return DisturbedTrial(about, demotes, latencies, actions, samples, own("link_samples"))
 
 
-def rows_of(frame: pd.DataFrame, run: Mapping | pd.Series) -> pd.DataFrame:
+def rows_of(frame: pd.DataFrame, run: Mapping[str, object] | pd.Series) -> pd.DataFrame:
     """Return the rows of a table with the key (columns KEY) of `run`; null in the key matches null."""
     same = np.ones(len(frame), bool)
     for name in KEY:
@@ -356,7 +356,7 @@ def back_after_s(seconds: pd.DataFrame, from_s: float, limit_ms: float) -> tuple
     return float(back.start_s.iloc[0] - from_s), False
 
 
-def _shade(figure, trial: DisturbedTrial, row: int) -> pd.DataFrame:
+def _shade(figure: go.Figure, trial: DisturbedTrial, row: int) -> pd.DataFrame:
     """Shade the actions of a trial in its panel, and return them as rows of a table."""
     rows, begun = [], trial.actions[trial.actions.began_at_s.notna()]
     times = begun[["began_at_s", "done_at_s", "healthy_at_s"]].astype(float).fillna(trial.end_s) - trial.start_s
