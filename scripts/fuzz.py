@@ -165,6 +165,7 @@ def fuzz(number: int, seconds: float, seed: int, folder: Path) -> None:
         "-verbosity=0",
         f"-seed={seed}",
         "-timeout=1000000",
+        "-report_slow_units=1000000",
         "-rss_limit_mb=0",
         "-len_control=0",
         f"-max_len={2 * LARGE}",
