@@ -98,7 +98,8 @@ class BrokerControl:
 
     def begin(self, action: Any, view: leadership.View, row: dict[str, Any]) -> Callable[[], None] | None:
         """
-        Begin an action; `view` has the current topics. Set `in_force_at_s` and `how` in `row`, the action's table row.
+        Begin a `BrokerAction`; `view` has the current topics. Set `in_force_at_s` and `how` in `row`, the action's table
+        row.
 
         Return a function that ends the action, or None if the action is already complete.
         """
