@@ -98,8 +98,7 @@ class BrokerControl:
 
     def begin(self, action: Any, view: leadership.View, row: dict[str, Any]) -> Callable[[], None] | None:
         """
-        Begin a `BrokerAction`; `view` has the current topics. Set `in_force_at_s` and `how` in `row`, the action's table
-        row.
+        Begin a `BrokerAction`; `view` has the current topics. Set `in_force_at_s` and `how` in `row`, its table row.
 
         Return a function that ends the action, or None if the action is already complete.
         """
