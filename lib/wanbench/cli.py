@@ -10,15 +10,20 @@ import hashlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from . import __version__
 from .checks import SECRETS, refusal
 from .errors import ParameterError, WanbenchError
 from .folders import data_folder, root, scratch_folder
+
+if TYPE_CHECKING:
+    from .publish.jobs import Job
+    from .publish.site import Site
 
 DEFAULT_PRESET = "quick"
 SHOWN_COMPARISONS = 30  # Comparisons that `compare` prints; its files have all.
@@ -37,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
     terminated = []
 
-    def on_signal(number, frame):
+    def on_signal(number: int, frame: object) -> None:
         terminated.append(number)
         signal.raise_signal(signal.SIGINT)
 
@@ -70,19 +75,17 @@ def parser() -> argparse.ArgumentParser:
 
     commands = top.add_subparsers(title="commands", metavar="command")
 
-    def command(name: str, run: Callable, text: str, **settings) -> argparse.ArgumentParser:
+    def command(name: str, run: Callable[..., int], text: str, **settings: bool) -> argparse.ArgumentParser:
         made = commands.add_parser(name, help=text)
         made.set_defaults(command=run, **settings)
         return made
 
-    def flag(command, name: str, text: str) -> None:
+    def flag(command: argparse._ActionsContainer, name: str, text: str) -> None:  # pyright: ignore[reportPrivateUsage]
         command.add_argument(f"--{name}", action="store_true", help=text)
 
     report = command("report", report_command, "run notebooks with a preset and publish the site")
     report.add_argument("notebook", nargs="*", help="name, any unambiguous part of a name, or path (default: all)")
-    report.add_argument(
-        "--preset", default=DEFAULT_PRESET, help="a preset in papermill-params/<notebook>/ (default: quick)"
-    )
+    report.add_argument("--preset", default=DEFAULT_PRESET, help="in papermill-params/<notebook>/ (default: quick)")
     flag(report, "measure", "measure every page, even those that a report of all pages normally replays")
     flag(report, "again", "rebuild all pages, even if their data, parameters and code have not changed")
 
@@ -124,9 +127,7 @@ def parser() -> argparse.ArgumentParser:
         flag(again, "retry-failed", "reopen finished runs and repeat their failed tests")
 
     sweep = command("sweep", sweep_command, "find and delete resources that killed runs left on clouds")
-    sweep.add_argument(
-        "cloud", nargs="*", help="a cloud, such as aws, in all its regions (default: all clouds with credentials)"
-    )
+    sweep.add_argument("cloud", nargs="*", help="such as aws, in all its regions (default: all with credentials)")
     flag(sweep, "yes", "delete without asking")
     flag(sweep, "all", "also delete unexpired resources, which another machine may still be using")
 
@@ -142,18 +143,12 @@ def parser() -> argparse.ArgumentParser:
 
     thin = command("thin", thin_command, "replace old raw files of ping by counts, which keep every quantile")
     thin.add_argument("run", metavar="RUN_FOLDER|CAMPAIGN", help="a run, or all runs of a campaign in the data folder")
-    thin.add_argument(
-        "--older-than", default="30d", metavar="AGE", help="age of runs, such as 30d or 12h (default: 30d)"
-    )
+    thin.add_argument("--older-than", default="30d", metavar="AGE", help="age of runs, such as 12h (default: 30d)")
     flag(thin, "yes", "replace without asking")
 
-    claims = command(
-        "claims", claims_command, "audit an article of your own by checking its claims against its numbers"
-    )
+    claims = command("claims", claims_command, "audit an article of your own: check its claims against its numbers")
     claims.add_argument("verb", choices=("check",))
-    claims.add_argument(
-        "file", type=Path, metavar="FILE.yml", help="file of claims and formulas; see docs/own-claims.md"
-    )
+    claims.add_argument("file", type=Path, metavar="FILE.yml", help="claims and formulas; see docs/own-claims.md")
 
     compare = command("compare", compare_command, "tell what changed beyond noise between two runs")
     compare.description = (
@@ -184,9 +179,7 @@ def parser() -> argparse.ArgumentParser:
     command("list", list_command, "list notebooks with their presets, and runs that were measured")
 
     doctor = command("doctor", doctor_command, "list what is missing on this machine, and how to install it")
-    doctor.add_argument(
-        "--inventory", type=Path, metavar="FILE", help="check the hosts of an inventory instead (see docs/hosts.md)"
-    )
+    doctor.add_argument("--inventory", type=Path, metavar="FILE", help="check hosts of an inventory (docs/hosts.md)")
     return top
 
 
@@ -212,7 +205,7 @@ def report_command(arguments: argparse.Namespace) -> int:
 
 def run_command(arguments: argparse.Namespace) -> int:
     """Run `wanbench run`: publish one notebook; parameters given on the command line override those of files."""
-    from .publish.jobs import Job, located, own_parameters
+    from .publish.jobs import Job, dry_run, located, own_parameters
     from .publish.notebooks import find_notebook
     from .publish.parameters import check_notebook
     from .publish.site import Site
@@ -223,34 +216,18 @@ def run_command(arguments: argparse.Namespace) -> int:
     source, remark = ", ".join(map(str, arguments.file)), own_parameters(notebook, given, DEFAULT_PRESET)
     given = located(notebook, given, source)
     if arguments.dry:
-        return _dry_run(notebook, check_notebook(notebook, given, source))
+        dry_run(notebook, check_notebook(notebook, given, source))
     site = Site.of(root()) if arguments.publish else Site.scratch(root(), notebook, given)
     return _publish([Job(notebook, given, source, remark=remark)], arguments.replay, site=site)
 
 
-def _dry_run(notebook: Path, given: dict) -> int:
-    """Run the cells of a notebook in this process until `campaign.run` shows the plan and ends the process."""
-    from .measure.campaign.start import AGAIN_VARIABLE
-    from .publish.notebooks import read_notebook, tags
-    from .publish.parameters import TAG
-
-    os.environ[AGAIN_VARIABLE] = "dry"
-    os.chdir(notebook.parent)
-    names: dict = {}
-    for cell in read_notebook(notebook).cells:
-        if cell.cell_type == "code":
-            exec(cell.source, names)  # nosec B102  # a notebook is a program of the user's
-            names |= given if TAG in tags(cell) else {}
-    raise ParameterError(f"{notebook.name} measures nothing; allowed: a notebook that measures.")
-
-
-def _given(arguments: argparse.Namespace, notebook: Path, sweeps: Sequence[tuple[str, list]] = ()) -> dict:
+def _given(arguments: argparse.Namespace, notebook: Path, swept: Iterable[str] = ()) -> dict[str, object]:
     from .publish.jobs import declared
     from .publish.parameters import parse_assignment, read_parameters
 
     given = {name: value for file in arguments.file for name, value in read_parameters(file).items()}
     typed = [parse_assignment(text, declared(notebook)) for text in arguments.parameter]
-    names = [name for name, _ in (*typed, *sweeps)]
+    names = [*(name for name, _ in typed), *swept]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ParameterError(f"parameter {twice[0]!r} is given twice on the command line.")
     return given | dict(typed)
@@ -275,7 +252,7 @@ def batch_command(arguments: argparse.Namespace) -> int:
         entries = []
         for notebook in [find_notebook(name, root()) for name in arguments.what]:
             sweeps = [parse_sweep(text, declared(notebook)) for text in arguments.sweep]
-            entries.append((notebook, _given(arguments, notebook, sweeps), dict(sweeps)))
+            entries.append((notebook, _given(arguments, notebook, [name for name, _ in sweeps]), dict(sweeps)))
     source = str(first) if is_file else ", ".join(map(str, arguments.file))
     jobs, folder = [], batch_folder(arguments.name or (first.stem if is_file else _batch_name(entries)))
     to = f"{arguments.to.rstrip('/')}/{folder.name}" if arguments.to else ""
@@ -296,7 +273,7 @@ def batch_command(arguments: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def _batch_name(entries: list) -> str:
+def _batch_name(entries: Sequence[tuple[Path, Mapping[str, object], Mapping[str, object]]]) -> str:
     """Name a batch after its notebooks, its swept parameters and a hash of its fixed parameters."""
     fixed = repr([(notebook.stem, sorted(given.items())) for notebook, given, _ in entries])
     numbers = [notebook.stem.partition("-")[0] for notebook, *_ in entries]
@@ -438,15 +415,16 @@ def list_command(arguments: argparse.Namespace) -> int:
 
 
 def _set_environment(arguments: argparse.Namespace) -> None:
-    """Pass --yes, --fresh and --retry-failed to the notebooks' kernels, by environment variables."""
+    """Pass --yes, --dry, --fresh and --retry-failed to the notebooks' kernels, by environment variables."""
     from .measure.campaign.start import AGAIN_VARIABLE
 
     if arguments.yes:
         from .measure.labs.rented.costs import YES_VARIABLE
 
         os.environ[YES_VARIABLE] = "1"
-    if arguments.fresh or arguments.retry_failed:
-        os.environ[AGAIN_VARIABLE] = "fresh" if arguments.fresh else "retry-failed"
+    again = (name for name in ("dry", "fresh", "retry-failed") if getattr(arguments, name.replace("-", "_"), False))
+    if chosen := next(again, None):
+        os.environ[AGAIN_VARIABLE] = chosen
 
 
 def doctor_command(arguments: argparse.Namespace) -> int:
@@ -459,7 +437,7 @@ def doctor_command(arguments: argparse.Namespace) -> int:
     return 0 if all(check.present or check.is_optional for check in results) else 1
 
 
-def _publish(jobs, replay: bool, again: bool = True, site=None) -> int:
+def _publish(jobs: Iterable["Job"], replay: bool, again: bool = True, site: "Site | None" = None) -> int:
     from .doctor import unusable_clouds, why_not_here
     from .publish.jobs import measured_or_replayed
     from .publish.site import Site, publish

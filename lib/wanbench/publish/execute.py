@@ -11,7 +11,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import papermill
 from nbclient.exceptions import CellExecutionError, DeadKernelError
@@ -54,7 +54,7 @@ class Client(PapermillNotebookClient):
         with self._forwarding_interrupts():
             super().papermill_execute_cells()
 
-    def execute_cell(self, cell, cell_index, *args, **kwargs):
+    def execute_cell(self, cell: NotebookNode, cell_index: int, *args: Any, **kwargs: Any) -> NotebookNode:
         """
         Run one cell, or raise KeyboardInterrupt if Ctrl-C was pressed.
 
@@ -81,7 +81,7 @@ class Client(PapermillNotebookClient):
         finally:
             signal.signal(signal.SIGINT, before)
 
-    def _forward(self, signal_number, frame):
+    def _forward(self, signal_number: int, frame: object) -> None:
         self.interrupted += 1
         if self.interrupted > 2:
             logging.getLogger("asyncio").disabled = True  # it would print a traceback when the kernel is seen to die
@@ -97,11 +97,13 @@ class Engine(NBClientEngine):
     """The execution engine that papermill calls; it runs notebooks with `Client`."""
 
     @classmethod
-    def execute_managed_notebook(cls, nb_man, kernel_name, start_timeout=60, **kwargs):
+    def execute_managed_notebook(
+        cls, nb_man: NotebookExecutionManager, kernel_name: str, **kwargs: Any
+    ) -> NotebookNode:
         """Execute the notebook of the manager `nb_man`; further keyword arguments are settings of `Client`."""
-        settings = remove_args(["input_path", "execution_timeout"], **kwargs)
+        settings = remove_args(["input_path", "start_timeout", "execution_timeout"], **kwargs)
         with saved_periodically(nb_man):
-            return Client(nb_man, kernel_name=kernel_name, startup_timeout=start_timeout, **settings).execute()
+            return Client(nb_man, kernel_name=kernel_name, **settings).execute()
 
 
 @contextmanager
@@ -113,7 +115,7 @@ def saved_periodically(manager: NotebookExecutionManager) -> Generator[None]:
     """
     save = manager.save
 
-    def save_if_due(**kwargs):
+    def save_if_due(**kwargs: Any) -> None:
         if (manager.now() - manager.last_save_time).total_seconds() >= SAVE_EVERY_S:
             save(**kwargs)
 

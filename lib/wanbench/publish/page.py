@@ -2,6 +2,7 @@
 
 import json
 import platform
+from collections.abc import Sequence
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -12,14 +13,16 @@ from markupsafe import Markup
 
 from wanbench import __version__
 from wanbench.files import replace_file, replaced_folder
+from wanbench.findings import Finding
 from wanbench.methods.claims.ledger import Audit, articles_on
 from wanbench.runs import origin
 
 from .cells import Parts, clean, read_cells
 from .execute import Executed
+from .jobs import Job
 from .notebooks import DEMONSTRATION, kind, title_tags
 from .pictures import Renderer, StaticFilesError, browser, static_names
-from .provenance import source_of
+from .provenance import Facts, source_of
 
 PACKAGES = ("numpy", "pandas", "pyarrow", "scipy", "plotly", "papermill", "nbconvert")
 
@@ -45,14 +48,13 @@ def templates() -> jinja2.Environment:
 
 
 def make_page(
-    executed: Executed, site: Path, renderer: Renderer | None, *, answers=(), preset="", replay_reason=None, remark=None
+    executed: Executed, site: Path, renderer: Renderer | None, job: Job, answers: Sequence[Finding] = ()
 ) -> SimpleNamespace:
     """
     Write a page and the files of its figures below the folder `site`, and return the values that its template shows.
 
     `renderer` draws the SVG and PNG files; without it the page says that there are none. The top of the page shows
-    `answers` (the findings that answer its question), `replay_reason` (why it shows the committed recording) and
-    `remark`. `preset` is the name of the preset that gave the parameters.
+    `answers` (the findings that answer its question), and why the job shows the committed recording, and its remark.
 
     Among the values, `lead` is the first paragraph, `where` and `days` say where and on which days the data were
     measured, and `basis` says so in a sentence. `sources` are the articles whose claims the page tests. `drawn` has the
@@ -78,6 +80,7 @@ def make_page(
             except StaticFilesError as error:
                 note = f"Not all figures on this page have SVG and PNG files: {error}"
     where = _where(cells.runs)
+    demonstrates = DEMONSTRATION in title_tags(executed.notebook) and Path(job.source).stem == "quick"
     days = tuple(sorted({run["started_at_utc"][:10] for run in cells.runs if run["started_at_utc"]}))
     shown = {name: getattr(cells, name) for name in ("headings", "parts", "appendix", "figures", "runs")}
     page = SimpleNamespace(
@@ -88,14 +91,14 @@ def make_page(
         answers=answers,
         where=where,
         days=days,
-        basis=_basis(where, days, replay_reason, DEMONSTRATION in title_tags(executed.notebook) and preset == "quick"),
+        basis=_basis(where, days, job.replay_reason, demonstrates),
         sources=articles_on(executed.name),
         drawn=drawn,
         cover=_cover(cells, drawn),
         kind=kind(executed.notebook),
         parameters=executed.parameters,
-        replay_reason=replay_reason,
-        remark=remark,
+        replay_reason=job.replay_reason,
+        remark=job.remark,
         static_note=note,
         source_line=source.line,
         static_names=static_names,
@@ -114,7 +117,7 @@ def write_claims_page(audit: Audit, path: Path) -> Path:
     return write_alone("claims.html", path, title=audit.article.title if audit.article else audit.source, claims=claims)
 
 
-def write_alone(template: str, path: Path, **shown) -> Path:
+def write_alone(template: str, path: Path, **shown: object) -> Path:
     """Write a page outside any site from a template and the values `shown`, with the style inside; return its path."""
     # A file of this package.
     style = Markup(files("wanbench.publish").joinpath("assets/site.css").read_text("utf-8"))  # nosec B704
@@ -123,7 +126,7 @@ def write_alone(template: str, path: Path, **shown) -> Path:
     return path
 
 
-def _where(runs: list[dict]) -> str:
+def _where(runs: list[Facts]) -> str:
     local = all(run["lab"].startswith("local") for run in runs)
     labs = "on emulated links on one machine" if local else f"on hosts: {', '.join(run['lab'] for run in runs)}"
     return labs if runs else ""

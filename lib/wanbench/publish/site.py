@@ -12,7 +12,7 @@ from importlib.metadata import distributions
 from importlib.resources import files
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TextIO
+from typing import Any, TextIO
 
 import pandas as pd
 import plotly
@@ -36,7 +36,9 @@ from .search import write_search_index
 PACKAGE = Path(__file__).parents[1]
 
 
-def sources_hash(notebook: Path, given: dict, remarks: list, top: Path, *, strict: bool = True) -> str:
+def sources_hash(
+    notebook: Path, given: Mapping[str, Any], remarks: list[str | None], top: Path, *, strict: bool = True
+) -> str:
     """
     Return a hash of everything that a page is made from; `remarks` are the texts at the top of the page.
 
@@ -74,7 +76,7 @@ library_hash = cache(library_hash_now)
 """The result of `library_hash_now` at the first call of this process."""
 
 
-def _campaign(notebook: Path, given: dict) -> str | None:
+def _campaign(notebook: Path, given: Mapping[str, Any]) -> str | None:
     parameter = declared(notebook).get("campaign")
     return given.get("campaign", parameter.default) if parameter else None
 
@@ -151,7 +153,7 @@ class Site:
         return cls(root, root / "site", root / "build", data_folder(root) / "findings")
 
     @classmethod
-    def scratch(cls, root: Path, notebook: Path, given: Mapping):
+    def scratch(cls, root: Path, notebook: Path, given: Mapping[str, object]):
         """Return a separate site, without a front page, for one notebook with one set of parameters."""
         digest = hashlib.sha256(json.dumps(dict(given), sort_keys=True, default=repr).encode()).hexdigest()[:8]
         folder = scratch_folder() / f"{notebook.stem}-{digest}"
@@ -163,11 +165,10 @@ class Site:
 
     def record_published(self, page: SimpleNamespace, made_from: str = "") -> None:
         """Record that a page, as `make_page` returns it, was published; `made_from` is its `sources_hash`."""
-        about: dict = {"kind": page.kind, "title": page.title, "lead": str(page.lead), "remark": page.remark or ""}
         thumbnail = f"figures/{page.name}/{page.cover}-800x450.svg" if page.cover else ""
-        about |= {"basis": page.basis, "where": page.where, "days": page.days}
-        record = Record(page.name, "published", **about, thumbnail=thumbnail, made_from=made_from)
-        self._write(record)
+        about = {name: getattr(page, name) for name in ("kind", "title", "basis", "where", "days")}
+        about |= {"lead": str(page.lead), "remark": page.remark or "", "thumbnail": thumbnail, "made_from": made_from}
+        self._write(Record(page.name, "published", **about))
 
     def record_failed(self, name: str, reason: str) -> None:
         """Record why a page failed; an earlier page stays, and the front page says that it is older."""
@@ -321,8 +322,7 @@ def publish_page(job: Job, site: Site, renderer: Renderer | None, stream: TextIO
         before = findings.read_all(site.findings / name)
         with replaced_folder(site.findings / name) as folder:
             executed = execute(job.notebook, job.given, site.executed_path(name), stream, folder)
-            about: dict = {"preset": Path(job.source).stem, "replay_reason": job.replay_reason, "remark": job.remark}
-            page = make_page(executed, site.folder, renderer, answers=_answers(folder), **about)
+            page = make_page(executed, site.folder, renderer, job, _answers(folder))
     except (WanbenchError, OSError) as error:
         return str(error)
     except Exception as error:  # a bug in one notebook must not stop the other pages

@@ -33,8 +33,8 @@ class Slowness:
     """
     Slow a broker, by running `wanbench.measure.kafka.programs.process_limit` on its host, until `end` is called.
 
-    `limit` are the program's options that say how much. `about` is its report: the method ("by") and the limit. Raise
-    ExperimentError if the broker cannot be slowed.
+    `limit` are the program's options that say how much. `about` is its report: the method ("by"), the limit and, once a
+    limit of the disk has ended, what was written. Raise ExperimentError if the broker cannot be slowed.
     """
 
     def __init__(self, cluster: Cluster, node_id: int, *limit: str):
@@ -71,6 +71,7 @@ class Slowness:
             self._thaw()
         if done.returncode:
             raise ExperimentError(ended_with(f"the program that slowed broker {self.node_id}", done))
+        self.about |= json.loads(done.stdout.splitlines()[-1])
 
     def _thaw(self) -> None:
         if self.cluster.runs(self.node_id):
@@ -171,7 +172,7 @@ class BrokerControl:
             raise ExperimentError(f"broker {action.broker} is already slow")
         self.slow[action.broker] = slowness = Slowness(self.cluster, action.broker, *limit)
         row["in_force_at_s"] = time.time()
-        row["how"] |= slowness.about
+        row["how"] = slowness.about  # to which its end adds
         return lambda: self._end_slowness(action.broker)
 
     def _end_slowness(self, node_id: int) -> None:

@@ -16,7 +16,7 @@ from wanbench.errors import ParameterError
 from wanbench.formatting import count, number, quantity
 from wanbench.methods.claims.ledger import Audit, read_claims
 from wanbench.methods.claims.rules import Rule, apply_rules, under
-from wanbench.methods.result import Estimate, Result
+from wanbench.methods.result import Estimate, Fields, Result
 
 from .comparisons import compare_all
 from .costs import Frontier, SizeCosts
@@ -86,7 +86,7 @@ def evidence(
 def _spread(trials: pd.DataFrame, setting: str) -> Estimate:
     """Return the largest over the smallest messages per second of a setting's trials, without an interval."""
     values = trials.messages_per_s[trials.setting == setting]
-    about: dict = {"basis": count(len(values), "trial"), "warnings": ("more repeats would widen the range",)}
+    about: Fields = {"basis": count(len(values), "trial"), "warnings": ("more repeats would widen the range",)}
     about |= {"method": "largest over smallest of the trials", "assumption": "none: it describes these trials"}
     texts = "largest over smallest rate of one size", f"The largest rate of a trial of {setting} is {{}} the smallest"
     return Estimate(*texts, float(values.max() / values.min()), nan, nan, "times", len(values), **about)

@@ -130,10 +130,13 @@ class SizeCosts(Result):
         y = self.trials.setting.map(names.index).to_numpy() + theme.spread(len(self.trials), 0.3)
         points = {"mode": "markers", "marker": {"size": 6, "color": theme.LIGHT, "opacity": 0.7}, "name": "trials"}
         points["hovertemplate"] = "one trial: %{x:,.4g}<extra></extra>"
-        means: dict = {"marker": {"size": 10, "color": theme.FIT, "symbol": "diamond"}, "name": "geometric mean"}
+        means: theme.Settings = {
+            "marker": {"size": 10, "color": theme.FIT, "symbol": "diamond"},
+            "name": "geometric mean",
+        }
         for column, (response, each) in enumerate(((RATE, self.rates), (COST, self.costs)), 1):
-            where: dict = {"row": 1, "col": column}
-            legend: dict = {"showlegend": column == 1}
+            where: theme.Settings = {"row": 1, "col": column}
+            legend: theme.Settings = {"showlegend": column == 1}
             figure.add_scatter(x=self.trials[response], y=y, **points, **legend, **where)
             estimates = [each.means[name] for name in names]
             primitives.estimate_points(figure, list(range(len(names))), estimates, **means, **legend, **where)

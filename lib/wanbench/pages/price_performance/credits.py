@@ -11,7 +11,7 @@ import pandas as pd
 from wanbench.errors import MissingDataError
 from wanbench.formatting import count, quantity
 from wanbench.methods.lab.utilisation import KEY, LINK, windows
-from wanbench.methods.result import Estimate, RowsResult
+from wanbench.methods.result import Estimate, Fields, RowsResult
 from wanbench.methods.result.means import mean_of
 from wanbench.methods.trials.rates import TrialRates
 
@@ -45,7 +45,7 @@ class Credits(RowsResult):
     def estimates(self) -> tuple[Estimate, ...]:
         links = self.rows.dropna(subset="credit_bytes").groupby(["setting", *KEY], sort=False)
         values = links.credit_bytes.mean().groupby(level="setting", sort=False)
-        about: dict = {"unit": "bytes", "method": METHOD, "assumption": ASSUMPTION}
+        about: Fields = {"unit": "bytes", "method": METHOD, "assumption": ASSUMPTION}
         texts = "burst credit of “{}”", "With “{}”, the burst credit of a link is {{}}"
         named = [(*(text.format(name) for text in texts), each) for name, each in values]
         return tuple(mean_of(each, 0.95, quantity=title, claim=claim, **about) for title, claim, each in named)

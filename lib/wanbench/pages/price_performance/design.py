@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from wanbench.checks import check_number, refusal
 from wanbench.measure.experiments import KafkaLoad, KafkaOpenLoop, KafkaTrial
 from wanbench.measure.kafka import BrokerSize
 
 ONE_LARGE = "one large"
+Placement = tuple[tuple[int, ...], ...]  # The brokers of each partition.
 STARTING_S = 5.0  # while Java starts, which keeps processors busy, records of a trickle may be late
 LONGEST_S = 3600.0  # a trickle ends with its load; its clients keep a byte for each record that might come
 
@@ -21,7 +23,7 @@ def sizes_of_brokers(
     duration_s: float,
     warmup_s: float,
     clients_in: Sequence[str],
-    alongside: tuple = (),
+    alongside: Sequence[object] = (),
     trickle_records_per_s: float = 0,
     one_large: float = 0,
     usd_per_hour: Mapping[str, float] | None = None,
@@ -68,26 +70,29 @@ def sizes_of_brokers(
         if isinstance(values, str) or len(values) not in ((2, 4) if usd_per_hour is None else (2,)):
             raise refusal(f"size {name}", values, "processors and Mbit/s, or also Mbit/s and MB of bursts")
 
-    def trial(each: tuple, placement=None, rate_bps: float | None = None):
+    def trial(
+        each: tuple[BrokerSize | None, ...], placement: Placement | None = None, rate_bps: float | None = None
+    ) -> KafkaTrial:
         rate_bps = rate_bps or sum(size.link_bps for size in each if size)
         records_per_s = rate_bps / 8 / load.record_bytes / load.producers
         # in a burst a link carries its credit, and meanwhile its baseline
         bursts = [size.burst_bytes / (1 - size.link_bps / size.burst_bps) for size in each if size and size.burst_bps]
         extra = sum(bursts) / load.record_bytes / load.producers
-        records: dict = {"records": int(records_per_s * duration_s + extra)}
+        records = {"records": int(records_per_s * duration_s + extra)}
         records["warmup_records"] = int(records_per_s * warmup_s)
         return KafkaTrial(
             replace(load, placement=placement, **records),
             client_regions=tuple(clients_in),
-            alongside=alongside,
+            alongside=tuple(alongside),
             trickle=trickle(placement) if trickle_records_per_s else None,
             broker_sizes=each,
         )
 
-    def trickle(placement):
+    def trickle(placement: Placement | None) -> KafkaOpenLoop:
         led = tuple(dict.fromkeys(placement or [(broker + 1,) for broker in range(brokers)]))
-        about: dict = {"partitions": len(led), "placement": led, "replication": 1, "groups": 1, "acks": load.acks}
-        about |= {"record_bytes": 100, "linger_ms": 0, "warmup_s": STARTING_S, "duration_s": LONGEST_S, "drain_s": 2}
+        about: dict[str, Any] = {"partitions": len(led), "placement": led, "replication": 1, "groups": 1}
+        about |= {"acks": load.acks, "record_bytes": 100, "linger_ms": 0, "drain_s": 2}
+        about |= {"warmup_s": STARTING_S, "duration_s": LONGEST_S}
         return KafkaOpenLoop(trickle_records_per_s, **about)
 
     def size(name: str, processors: float, mbps: float, burst_mbps: float = 0, credit_mb: float = 0):

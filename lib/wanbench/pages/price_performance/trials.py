@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -74,7 +75,7 @@ def usd_per_hour(broker_sizes: str, brokers: int, setting: str) -> float:
     return float(sum(usd))
 
 
-def per_processor_hour(provider: str, item: str, processors: int, **which) -> Input:
+def per_processor_hour(provider: str, item: str, processors: int, **which: Any) -> Input:
     """
     Return the list price of an instance divided by its number of processors, in USD per hour.
 
@@ -88,7 +89,7 @@ def per_processor_hour(provider: str, item: str, processors: int, **which) -> In
     return Input(f"{item} per processor", listed.value / processors, "USD/hour", source=listed.source)
 
 
-def paid_over_listed(provider: str, items: Iterable[str], term: str, **which) -> dict[str, float]:
+def paid_over_listed(provider: str, items: Iterable[str], term: str, **which: Any) -> dict[str, float]:
     """
     Return, for each item, the price under `term` divided by the on-demand price.
 
@@ -182,7 +183,7 @@ def size_trials(
     return SizeTrials(frame, failures, rates.settled().cautions)
 
 
-def _sent(rates: TrialRates, tables) -> pd.DataFrame:
+def _sent(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return the mean bit/s of each trial in its counted seconds, summed over the links that leave brokers' regions."""
     samples = tables.get("link_samples")
     if samples is None or samples.empty:
@@ -193,7 +194,7 @@ def _sent(rates: TrialRates, tables) -> pd.DataFrame:
     return each.groupby(level=KEY).sum().rename("brokers_sent_bps").reset_index()
 
 
-def _end_to_end(rates: TrialRates, tables) -> pd.DataFrame:
+def _end_to_end(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
     Return the quantiles of the trickle's latencies in the counted seconds of each trial. A trial has none if the p99 of
     the delay that the trickle's own programs caused is over 5 ms and over 5 % of the p99 of the latency.
@@ -211,7 +212,9 @@ def _end_to_end(rates: TrialRates, tables) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*KEY, *END_TO_END]).astype({"attempt": "int64"})
 
 
-def _ratio(rates: TrialRates, tables, name: str, of: str, over: str, by=()) -> pd.DataFrame:
+def _ratio(
+    rates: TrialRates, tables: Mapping[str, pd.DataFrame], name: str, of: str, over: str, by: Iterable[str] = ()
+) -> pd.DataFrame:
     """Return the ratio of the increases of two counters in each trial's counted seconds; the largest one of `by`."""
     metrics = tables.get("metrics")
     if metrics is None or not metrics.metric.isin([of, over]).any():

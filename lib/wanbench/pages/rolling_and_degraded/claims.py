@@ -7,6 +7,7 @@ Kafka.
 
 from collections.abc import Mapping
 from math import inf
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ import pandas as pd
 from wanbench.formatting import count, number
 from wanbench.methods.claims.ledger import Audit, read_claims
 from wanbench.methods.claims.rules import DIFFERS, RARE, Rule, apply_rules, over, under
-from wanbench.methods.result import Estimate, Result
+from wanbench.methods.result import Estimate, Fields, Result
 from wanbench.methods.result.means import geometric_mean, median_of, share_of
 
 from .degraded import MIN_DEMOTED, Degraded
@@ -70,7 +71,7 @@ def evidence(
     other_clients : pair of str, optional
         Names of two rolls that differ only in the settings of their clients.
     """
-    made: dict = {}
+    made: dict[str, Estimate | None] = {}
     if restarted is not None:
         made |= _of_restarts(restarted.rows[restarted.rows.setting == roll])
         made["roll_clients"] = _of_clients(restarted.rows, other_clients) if other_clients else None
@@ -84,7 +85,7 @@ def evidence(
     return {name: one for name, one in made.items() if one is not None and one.n and not np.isnan(one.estimate)}
 
 
-def differ_in_clients(rolls: Mapping[str, Mapping]) -> tuple[str, str] | None:
+def differ_in_clients(rolls: Mapping[str, Mapping[str, Any]]) -> tuple[str, str] | None:
     """
     Return the names of two rolls that differ only in client settings, or None; the second has Kafka's defaults.
 
@@ -114,8 +115,8 @@ def _of_restarts(rows: pd.DataFrame) -> dict[str, Estimate | None]:
     forced = rows.leaders_moved.dropna().astype(float) > 0
     beyond, slowest = "p99 above the undisturbed limit", "slowest record of all controlled restarts"
     claim = "p99 exceeded the undisturbed limit in {} of the controlled restarts"
-    about: dict = {"quantity": f"controlled restarts with {beyond}", "claim": claim, "unit_name": "restart"}
-    most: dict = {
+    about: Fields = {"quantity": f"controlled restarts with {beyond}", "claim": claim, "unit_name": "restart"}
+    most: Fields = {
         "method": "maximum, which is a lower bound of what restarts can cause",
         "assumption": "none, as it was observed",
     }
@@ -136,7 +137,7 @@ def _of_slowness(rows: pd.DataFrame) -> dict[str, Estimate | None]:
     name = "degraded_disk" if disks else "degraded"
     slowed = f"p99 while {'a disk is' if disks else 'a processor or links are'} slowed"
     until = "rom the start of a slowness until p99 was within the undisturbed limit again"
-    about: dict = {"unit": "min", "quantity": f"f{until}", "claim": f"F{until}, with demotion, it took {{}}"}
+    about: Fields = {"unit": "min", "quantity": f"f{until}", "claim": f"F{until}, with demotion, it took {{}}"}
     return {
         name: _of_trials(without, "early_ms", "before_ms", slowed),
         "degraded_fenced": _share(moved, "episodes of slowness in which Kafka itself moved the broker's leaders"),
@@ -164,7 +165,7 @@ def _ratio(values: pd.Series, quantity: str, unit: str = "episode", claim: str =
     """Estimate the geometric mean of `values`, ratios of episodes or trials; None if one is missing, 0 or infinite."""
     if not len(values) or not np.isfinite(values).all() or (values <= 0).any():
         return None
-    about: dict = {"quantity": quantity, "claim": claim or f"{quantity[0].upper()}{quantity[1:]} is {{}}"}
+    about: Fields = {"quantity": quantity, "claim": claim or f"{quantity[0].upper()}{quantity[1:]} is {{}}"}
     about["method"] = f"Student's t on the logarithms of the ratios, with {unit}s as independent units"
     about["assumption"] = f"{unit.capitalize()}s are independent and identically distributed"
     return geometric_mean(values, 0.95, unit_name=unit, **about)

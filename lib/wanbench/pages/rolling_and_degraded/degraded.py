@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import nan
 
@@ -10,7 +11,7 @@ import pandas as pd
 
 from wanbench.errors import MissingDataError
 from wanbench.formatting import count, number, quantity
-from wanbench.methods.result import Estimate, RowsResult
+from wanbench.methods.result import Estimate, Fields, RowsResult
 from wanbench.methods.result.means import Median, geometric_mean, median_of
 
 from .trials import LEVEL, DisturbedTrial, DisturbedTrials, back_after_s, rows_of
@@ -124,7 +125,7 @@ def label(system: str, demotes: bool) -> str:
     return f"{system}, demoted" if demotes else system
 
 
-def degraded(measured: DisturbedTrials, tables) -> Degraded:
+def degraded(measured: DisturbedTrials, tables: Mapping[str, pd.DataFrame]) -> Degraded:
     """
     Measure every episode with a slow broker or slow links, in the trials that count.
 
@@ -143,7 +144,7 @@ def degraded(measured: DisturbedTrials, tables) -> Degraded:
     return Degraded(frame, demotions, measured.limit_ms)
 
 
-def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections) -> list[dict]:
+def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections: pd.DataFrame | None) -> list[Fields]:
     actions, rows = trial.actions, []
     slow = actions[actions.kind.isin(KINDS) & actions.in_force_at_s.notna() & actions.done_at_s.notna()]
     slow = slow[slow.in_force_at_s < trial.end_s]
@@ -185,7 +186,7 @@ def _paired(system: str, rows: pd.DataFrame) -> Estimate:
     both = sides.unstack().reindex(columns=[False, True])
     both = both[np.isfinite(both).all(axis=1) & (both > 0).all(axis=1)]
     late = f"p99 in the second half of “{system}”"
-    about: dict = {
+    about: Fields = {
         "quantity": f"{late}, with demotion over without",
         "claim": f"With demotion, {late} is {{}} the p99 without it",
         "method": "Student's t on the logarithms of the ratios of paired episodes",

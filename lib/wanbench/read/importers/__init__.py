@@ -8,6 +8,8 @@ A *published study* consists of the tables that an importer made from files as t
 committed in `data/published`, and `read_published` reads them.
 """
 
+import pandas as pd
+
 from wanbench.checks import check_choice
 from wanbench.extensions import extensions
 
@@ -37,7 +39,7 @@ IMPORTERS = extensions(
 )  # fmt: skip
 
 
-def read(importer: str, *arguments, **options) -> dict:
+def read(importer: str, *arguments: object, **options: object) -> dict[str, pd.DataFrame]:
     """
     Call the importer of this name, a key of `IMPORTERS`, with the arguments and options, and return its tables by name.
 

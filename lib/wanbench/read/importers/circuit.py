@@ -6,12 +6,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from wanbench import tables
 from wanbench.checks import check_choice, check_number
 from wanbench.errors import ParameterError, RawDataError
 
-from .assemble import finished, table_of
-from .originals import read_bytes
+from .assemble import finished, origins, table_of
+from .originals import About, read_bytes
 from .sheet import Sheet, decoded, formatted, read_csv, read_jsonl
 
 RATES = {"bps": 1.0, "kbps": 1e3, "mbps": 1e6, "gbps": 1e9}  # Bits per second of the unit in a column's name.
@@ -27,13 +26,13 @@ GAP = 1.5  # Rows that are more than so many usual intervals apart have a gap be
 
 
 def read_circuit(
-    path,
+    path: str | Path,
     *,
     columns: Mapping[str, str] | None = None,
     capacity_bps: float | None = None,
     time_zone: str | None = None,
     decimal: str | None = None,
-    about=None,
+    about: About = None,
 ) -> dict[str, pd.DataFrame]:
     """
     Read a circuit's utilisation over time into tables metrics, sources and unread; other tables are empty.
@@ -86,13 +85,17 @@ def read_circuit(
     interval_s = _intervals(sheet, at, names)
     for way, (value, _) in values.items():
         for line in sheet.lines[value.isna() & sheet.good]:
-            sheet.refuse_line(
-                int(line), "nothing", f"a value of {way}: the rate of the circuit is not known at this time"
-            )
-    return _tables(sheet, at, names, interval_s, {**values, "capacity": (capacity, "bit/s")})
+            sheet.refuse_line(int(line), "nothing", f"a value of {way}: the circuit's rate is not known at this time")
+    every = {"source_file": sheet.path, "source": "circuit", "cumulative": False, "at_utc": at, "subject": names}
+    every |= {"statistic": "Average", "interval_s": interval_s}
+    made, parts = origins(sheet), []
+    for name, (value, unit) in {**values, "capacity": (capacity, "bit/s")}.items():
+        row = every | {"metric": name, "value": value, "unit": pd.Series(unit, index=at.index)}
+        parts.append(table_of("metrics", row, sheet.good & value.notna()))
+    return finished(made | {"metrics": pd.concat(parts, ignore_index=True)})
 
 
-def _sheet(path, about) -> tuple[Sheet, str]:
+def _sheet(path: str | Path, about: About) -> tuple[Sheet, str]:
     """Read the file; return its sheet and its usual decimal mark."""
     data = read_bytes(path)
     text = decoded(path, data).strip()
@@ -101,12 +104,11 @@ def _sheet(path, about) -> tuple[Sheet, str]:
     header = text.partition("\n")[0]
     if "," in header and ";" in header:
         raise RawDataError(path, 1, formatted(header), "a header with commas or with semicolons, not both")
-    if ";" in header:
-        return read_csv(path, delimiter=";", about=about), ","
-    return read_csv(path, about=about), "."
+    delimiter, decimal = (";", ",") if ";" in header else (",", ".")
+    return read_csv(path, delimiter=delimiter, about=about), decimal
 
 
-def _check_columns(sheet, columns, there):
+def _check_columns(sheet: Sheet, columns: Mapping[str, str], there: Mapping[str, str]) -> None:
     for name in columns.values():
         sheet.need(name)
     others = [name for name in sheet.names if name not in there.values()]
@@ -122,7 +124,7 @@ def _check_columns(sheet, columns, there):
             raise RawDataError(sheet.path, sheet.header_line, given, f"one column {what}_ with one of {units}")
 
 
-def _times(sheet, name, time_zone):
+def _times(sheet: Sheet, name: str, time_zone: str | None) -> pd.Series:
     texts = sheet.text(name)
     unix = texts.str.fullmatch(r"[0-9]{9,10}(\.[0-9]+)?")
     if unix.any():
@@ -135,13 +137,13 @@ def _times(sheet, name, time_zone):
     return at
 
 
-def _first_of(sheet, there, what, decimal):
+def _first_of(sheet: Sheet, there: Mapping[str, str], what: str, decimal: str) -> pd.Series | None:
     """Return a quantity in bit/s, from the first column in one of the quantity's units; None without such a column."""
     unit = next((unit for unit in RATES if f"{what}_{unit}" in there), None)
     return None if unit is None else sheet.number(there[f"{what}_{unit}"], decimal=decimal) * RATES[unit]
 
 
-def _way(sheet, there, way, capacity, decimal):
+def _way(sheet: Sheet, there: Mapping[str, str], way: str, capacity: pd.Series, decimal: str):
     rate = _first_of(sheet, there, way, decimal)
     if rate is not None:
         return rate, "bit/s"
@@ -153,7 +155,7 @@ def _way(sheet, there, way, capacity, decimal):
     return (percent / 100 * capacity).where(rates, percent), np.where(rates, "bit/s", "%")
 
 
-def _intervals(sheet, at, names):
+def _intervals(sheet: Sheet, at: pd.Series, names: pd.Series) -> pd.Series:
     """
     Return, for each row, the time in s since the row before; for the first row and after a gap, the usual time between
     rows.
@@ -173,20 +175,6 @@ def _intervals(sheet, at, names):
         late = since_s > GAP * usual_s
         for row in rows[late]:
             found = f"{since_s[row]:g} s after the row before of circuit {name}"
-            sheet.refuse_line(
-                int(sheet.lines[row]), found, f"a row every {usual_s:g} s: the rates between are not known"
-            )
+            sheet.refuse_line(int(sheet.lines[row]), found, f"a row every {usual_s:g} s: rates between are not known")
         interval_s.iloc[rows] = since_s.mask(late).fillna(usual_s)
     return interval_s
-
-
-def _tables(sheet, at, names, interval_s, values):
-    rows = {"sources": [sheet.source], "unread": sheet.unread()}
-    every = {"source_file": sheet.path, "source": "circuit", "cumulative": False, "at_utc": at, "subject": names}
-    every |= {"statistic": "Average", "interval_s": interval_s}
-    parts = []
-    for name, (value, unit) in values.items():
-        row = every | {"metric": name, "value": value, "unit": pd.Series(unit, index=at.index)}
-        parts.append(table_of("metrics", row, sheet.good & value.notna()))
-    made = {name: tables.from_rows(name, values) for name, values in rows.items()}
-    return finished(made | {"metrics": pd.concat(parts, ignore_index=True)})

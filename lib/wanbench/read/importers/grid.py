@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import unescape
 from itertools import groupby
+from typing import Any
 
 from wanbench.checks import check_choice
 from wanbench.errors import ParameterError
@@ -90,14 +91,16 @@ class MatrixTimes:
     """
     The contents of a grid that was read as a latency matrix.
 
-    `times` holds times between two regions, each with line, column (from 1), ends (from, to) and time_ms. `within`
-    holds times from a region to itself, `blank` the pairs with an empty cell, and `unread` the rows for table unread.
+    `column` is the column of table pings for the times, such as mean_rtt_ms. `times` holds times between two regions,
+    each with line, column (from 1), ends (from, to) and time_ms. `within` holds times from a region to itself, `blank`
+    the pairs with an empty cell, and `unread` the rows for table unread.
     """
 
-    times: list[dict] = field(default_factory=list)
+    column: str
+    times: list[dict[str, Any]] = field(default_factory=list)
     within: list[float] = field(default_factory=list)
     blank: set[frozenset[str]] = field(default_factory=set)
-    unread: list[dict] = field(default_factory=list)
+    unread: list[dict[str, Any]] = field(default_factory=list)
 
     def refuse(self, line: int | None, found: str, expected: str) -> None:
         """Add a row for table unread: what the line contains, and what was expected there."""
@@ -108,12 +111,14 @@ class NoMatrixError(ValueError):
     """Error: a grid is not a latency matrix; the message says what the grid is instead."""
 
 
-def read_grid(grid: Grid, matrix, *, cloud=None, statistic=None, unit=None, transposed=None, decimal=None) -> str:
+def read_grid(
+    grid: Grid, cloud: str | None, statistic: str | None, unit: str | None, transposed: bool | None, decimal: str | None
+) -> MatrixTimes:
     """
-    Add the times in a grid's cells to `matrix`, and return the column of table pings for them, such as mean_rtt_ms.
+    Read the times in a grid's cells; the other parameters are as for `read_matrix`.
 
-    The other parameters are as for `read_matrix`. Raise NoMatrixError, before any time is added, if the grid is not a
-    latency matrix. Raise ParameterError if neither a parameter nor the grid states the statistic, or the direction.
+    Raise NoMatrixError if the grid is not a latency matrix. Raise ParameterError if neither a parameter nor the grid
+    states the statistic, or the direction.
     """
     check_choice("statistic", statistic, STATISTICS, optional=True)
     check_choice("unit", unit, UNITS, optional=True)
@@ -133,7 +138,7 @@ def read_grid(grid: Grid, matrix, *, cloud=None, statistic=None, unit=None, tran
             f"transposed is not given, and the corner of the table, {formatted(corner)!r}, does not say clearly "
             "whether the rows measure or answer; allowed: False (the rows measure), True (the columns measure)."
         )
-    regions = {}
+    matrix, regions = MatrixTimes(column), {}
     for line, label in [*((grid.lines[0], top) for top in tops.values()), *sides.values()]:
         if label not in regions:
             regions[label] = _region(label, cloud, line, matrix)
@@ -145,25 +150,25 @@ def read_grid(grid: Grid, matrix, *, cloud=None, statistic=None, unit=None, tran
                 if cell:
                     matrix.refuse(line, cell, f"nothing at row {side!r} in a column without a region")
                 continue
-            ends = regions[side], regions[tops[place]]
-            if None in ends:
+            start, end = regions[side], regions[tops[place]]
+            if start is None or end is None:
                 continue
             try:
                 time_ms = milliseconds(cell, unit, decimal)
             except ValueError as error:
                 matrix.refuse(line, cell, f"{error} at row {side!r}, column {tops[place]!r}")
                 continue
-            if ends[0] == ends[1]:
+            if start == end:
                 matrix.within += [] if time_ms is None else [time_ms]
             elif time_ms is None:
-                matrix.blank.add(frozenset(ends))
+                matrix.blank.add(frozenset((start, end)))
             else:
-                ends = ends[::-1] if transposed else ends
+                ends = (end, start) if transposed else (start, end)
                 matrix.times.append({"line": line, "column": place + 1, "ends": ends, "time_ms": time_ms})
-    return column
+    return matrix
 
 
-def _labels(grid, cloud):
+def _labels(grid: Grid, cloud: str | None) -> tuple[dict[int, str], dict[int, tuple[int, str]], str]:
     """Return the names along the top by column, (line, name) down the side by row, and the text of the corner."""
     if len(grid.rows) < 2:
         raise NoMatrixError("fewer than two rows of cells")
@@ -180,7 +185,7 @@ def _labels(grid, cloud):
     return tops, sides, corner
 
 
-def _region(label, cloud, line, matrix):
+def _region(label: str, cloud: str | None, line: int, matrix: MatrixTimes) -> str | None:
     meant = candidates(label, cloud)
     if len(meant) == 1:
         return meant[0]

@@ -9,8 +9,10 @@ import csv
 import io
 import json
 import re
-from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+import pandas as pd
 
 from wanbench import tables
 from wanbench.errors import RawDataError
@@ -19,7 +21,7 @@ from wanbench.read.ingest.other_tools import recognised
 
 from .assemble import finished
 from .grid import MATRIX, Grid, MatrixTimes, NoMatrixError, read_grid
-from .originals import check_about, read_bytes, source_of_bytes
+from .originals import About, check_about, read_bytes, source_of_bytes
 from .sheet import AS_TEXT
 
 MAX_BYTES = 1 << 24  # 16 MiB, decompressed: 40 bytes per cell of the largest matrix.
@@ -30,15 +32,15 @@ RULE = re.compile(r"\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?)?")  # The line below the
 
 
 def read_matrix(
-    path,
+    path: str | Path,
     *,
     cloud: str | None = None,
     statistic: str | None = None,
     unit: str | None = None,
     transposed: bool | None = None,
     decimal: str | None = None,
-    about: Mapping[str, str] | None = None,
-) -> dict:
+    about: About = None,
+) -> dict[str, pd.DataFrame]:
     """
     Read a latency matrix in CSV, TSV, JSON or Markdown into tables tests, pings, sources, unread and flags.
 
@@ -84,17 +86,15 @@ def read_matrix(
         grid = _grid(path, _without_bars(text), "|")
     else:
         grid = _grid(path, text, _delimiter(text))
-    settings = {"cloud": cloud, "unit": unit, "transposed": transposed, "decimal": decimal}
-    matrix = MatrixTimes()
     try:
-        column = read_grid(grid, matrix, statistic=statistic, **settings)
+        matrix = read_grid(grid, cloud, statistic, unit, transposed, decimal)
     except NoMatrixError as error:
         expected = MATRIX + recognised(text)
         raise RawDataError(path, grid.lines[0] if grid.lines else None, error, expected) from None
-    return _tables(path, source, column, matrix)
+    return _tables(path, source, matrix)
 
 
-def _text(path, about) -> tuple[str, dict]:
+def _text(path: str | Path, about: About) -> tuple[str, dict[str, Any]]:
     """Return the text of a file (UTF-8, or UTF-16 with a byte order mark) and its row of table sources."""
     data = read_bytes(path)
     text = content.decoded(path, content.unpacked(path, data, most_bytes=MAX_BYTES))
@@ -103,13 +103,13 @@ def _text(path, about) -> tuple[str, dict]:
     return text.replace("\r\n", "\n").replace("\r", "\n"), source_of_bytes(path, data, about)
 
 
-def _without_bars(text):
+def _without_bars(text: str) -> str:
     """Return a table in Markdown without bars at the ends of lines and without its rule, with the same line numbers."""
     lines = (line.strip() for line in text.split("\n"))
     return "\n".join("" if RULE.fullmatch(line) else line.removeprefix("|").removesuffix("|") for line in lines)
 
 
-def _delimiter(text):
+def _delimiter(text: str) -> str:
     lines = [line for line in text.split("\n")[:50] if line.strip() and not line.startswith("#")][:10]
     for delimiter in DELIMITERS:
         if sum(delimiter in line for line in lines) * 2 >= len(lines) > 0:
@@ -117,7 +117,7 @@ def _delimiter(text):
     return ","
 
 
-def _of_json(path, text):
+def _of_json(path: str | Path, text: str) -> Grid:
     """Read nested objects as a grid; texts in the member `metadata` become its caption."""
     wanted = "an object of regions to objects of regions to times"
     try:
@@ -138,7 +138,7 @@ def _of_json(path, text):
     return Grid(rows, [1] * len(rows), above)
 
 
-def _grid(path, text, delimiter):
+def _grid(path: str | Path, text: str, delimiter: str) -> Grid:
     """Read CSV as a grid without empty rows; comments and single cells above the matrix become its caption."""
     rows, lines, above, at = [], [], [], 0
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True, skipinitialspace=True)
@@ -160,14 +160,10 @@ def _grid(path, text, delimiter):
     return Grid(rows, lines, " ".join(above))
 
 
-def _tables(path, source: dict, column: str, matrix: MatrixTimes) -> dict:
-    """
-    Return the tables of a matrix, with its times in `column` of table pings.
-
-    Raise RawDataError if the matrix has no time between two regions.
-    """
+def _tables(path: str | Path, source: dict[str, Any], matrix: MatrixTimes) -> dict[str, pd.DataFrame]:
+    """Return the tables of a matrix; raise RawDataError if it has no time between two regions."""
     name = Path(path).name
-    unread = [{"path": str(path)} | row for row in matrix.unread]
+    unread: list[dict[str, Any]] = [row | {"path": str(path)} for row in matrix.unread]
     unread.sort(key=lambda row: row["line_number"] or 0)
     given = {frozenset(time["ends"]) for time in matrix.times}
     blank = matrix.blank - given
@@ -189,6 +185,6 @@ def _tables(path, source: dict, column: str, matrix: MatrixTimes) -> dict:
         test = {"run_id": name, "test_id": f"{name}:{time['line']}:{time['column']}", "attempt": 1}
         test |= {"from_region": time["ends"][0], "to_region": time["ends"][1]}
         tests.append(test | {"outcome": "done"})
-        pings.append(test | {"source_file": str(path), column: time["time_ms"]})
+        pings.append(test | {"source_file": str(path), matrix.column: time["time_ms"]})
     rows = {"tests": tests, "pings": pings, "sources": [source], "unread": unread}
     return finished({table: tables.from_rows(table, values) for table, values in rows.items()})

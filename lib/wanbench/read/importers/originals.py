@@ -13,6 +13,7 @@ from functools import cache
 from html import escape
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -22,21 +23,22 @@ from wanbench.errors import RawDataError
 FILE = Path(__file__).with_name("original_files.csv")
 
 
-def registry() -> dict[str, dict]:
+def registry() -> dict[str, dict[str, Any]]:
     """Return all rows of `original_files.csv` by SHA-256."""
     return _read(FILE)
 
 
 @cache
-def _read(path) -> dict[str, dict]:
+def _read(path: Path) -> dict[str, dict[str, Any]]:
     return {row["sha256"]: row for row in pd.read_csv(path).to_dict("records")}
 
 
+About = Mapping[str, str] | None  # title, address, version and licence of a file
 MAX_BYTES = 1 << 29  # 512 MiB: a file is in memory several times, as bytes, text and columns.
 ABOUT = ("title", "address", "version", "licence")
 
 
-def read_bytes(path) -> bytes:
+def read_bytes(path: str | Path) -> bytes:
     """Return the bytes of a file. Raise RawDataError if it cannot be read or is larger than `MAX_BYTES`."""
     if not isinstance(path, str | PathLike):
         raise refusal("path", path, "the path of a file")
@@ -51,12 +53,12 @@ def read_bytes(path) -> bytes:
     return data
 
 
-def source_of_bytes(path, data: bytes, about: Mapping[str, str] | None = None) -> dict:
+def source_of_bytes(path: str | Path, data: bytes, about: About = None) -> dict[str, Any]:
     """Return a row of table sources for the bytes that were read from a path; see `source`."""
     return source(path, hashlib.sha256(data).hexdigest(), len(data), about)
 
 
-def source(path, sha256: str, size: int, about: Mapping[str, str] | None = None) -> dict:
+def source(path: str | Path, sha256: str, size: int, about: About = None) -> dict[str, Any]:
     """
     Return a row of table sources for a file with this hash and number of bytes.
 
@@ -70,7 +72,7 @@ def source(path, sha256: str, size: int, about: Mapping[str, str] | None = None)
     return {"path": str(path), "title": Path(path).name, "sha256": sha256, "bytes": size} | stated
 
 
-def check_about(about) -> dict[str, str]:
+def check_about(about: About) -> dict[str, str]:
     """
     Check a description of a file: it may have only title, address, version and licence, each a string.
 
@@ -95,8 +97,7 @@ class Citations:
     def __str__(self) -> str:
         return "\n".join(self.sentences) or "No file from another source was used."
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         items = "".join(f"<li>{escape(sentence)}</li>" for sentence in self.sentences)
@@ -109,15 +110,15 @@ def cite(tables: Mapping[str, pd.DataFrame]) -> Citations:
     table.
     """
     sources = check_table("sources", tables)
-    return Citations(tuple(_sentence(row) for row in sources.itertuples(index=False)))
+    return Citations(tuple(_sentence(row) for row in sources.to_dict("records")))
 
 
-def _sentence(row) -> str:
+def _sentence(row: Mapping[str, Any]) -> str:
     parts = [
-        row.title,
-        row.version,
-        f"licence {row.licence}" if isinstance(row.licence, str) else "licence not known",
-        row.address if isinstance(row.address, str) else "address not known",
-        f"{row.bytes:,} bytes, SHA-256 {row.sha256}",
+        row["title"],
+        row["version"],
+        f"licence {row['licence']}" if isinstance(row["licence"], str) else "licence not known",
+        row["address"] if isinstance(row["address"], str) else "address not known",
+        f"{row['bytes']:,} bytes, SHA-256 {row['sha256']}",
     ]
     return "; ".join(part for part in parts if isinstance(part, str)) + "."

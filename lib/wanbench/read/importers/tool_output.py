@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -12,16 +13,17 @@ from wanbench import tables
 from wanbench.checks import refusal
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.read.ingest import read_files
-from wanbench.read.ingest.content import as_utf8, decompressed, file_sha256
+from wanbench.read.ingest.content import File, as_utf8, decompressed, file_sha256
 from wanbench.read.ingest.iperf3_output import is_text
 
 from .assemble import finished
-from .originals import check_about, source
+from .originals import About, check_about, source
 from .region_names import REGION, region_from
 from .sheet import formatted
 
 GROUPS = ("from", "to", "from_cloud", "to_cloud", "kind", "run", "setting")
 PATTERNS = f"a template or a regular expression with from and to, and no other names than {', '.join(GROUPS)}"
+PATTERN = "{from}_{to}_{kind}.txt"
 KINDS = ("ping", "iperf3")
 JSON = re.compile(rb"\[?\s*\{")  # The beginning of iperf3's JSON output, or of a list of outputs.
 PLACE = re.compile(r"\{(\w*)\}")
@@ -30,7 +32,7 @@ CONTEXT = ("run_id", "test_id", "attempt", "from_region", "to_region")
 
 
 def read_folder(
-    path, pattern: str = "{from}_{to}_{kind}.txt", *, regions: Mapping[str, str] | None = None, about=None
+    path: File, pattern: str = PATTERN, *, regions: Mapping[str, str] | None = None, about: About = None
 ) -> dict[str, pd.DataFrame]:
     """
     Read outputs of ping and iperf3 into tables tests, echoes, transfers, intervals, sources, unread and flags.
@@ -87,7 +89,7 @@ def read_folder(
 
 
 @cache
-def _expression(pattern: str) -> re.Pattern:
+def _expression(pattern: str) -> re.Pattern[str]:
     """Return the pattern as a regular expression, and check its groups."""
     text = pattern
     if "(?P<" not in pattern:
@@ -106,7 +108,7 @@ def _expression(pattern: str) -> re.Pattern:
     return expression
 
 
-def _literal(text):
+def _literal(text: str) -> str:
     return "[^/]*".join(re.escape(part) for part in text.split("*"))
 
 
@@ -122,7 +124,7 @@ def _names(folder: Path) -> list[str]:
     return sorted(names)
 
 
-def _file(folder, name, pattern, regions):
+def _file(folder: Path, name: str, pattern: str, regions: Mapping[str, str]) -> dict[str, Any]:
     """Return a file's pair, test, kind and hash; raise RawDataError if its name does not match the pattern."""
     path = folder / name
     match = _expression(pattern).fullmatch(name)
@@ -143,7 +145,7 @@ def _file(folder, name, pattern, regions):
     return file | ends | {"kind": _kind(path, groups.get("kind")), "setting": groups.get("setting") or None}
 
 
-def _kind(path, stated):
+def _kind(path: Path, stated: str | None) -> str:
     if stated is not None:
         if stated.lower() not in KINDS:
             raise RawDataError(path, None, stated, f"a kind: {' or '.join(KINDS)}")
@@ -153,7 +155,7 @@ def _kind(path, stated):
     return "iperf3" if JSON.match(start) or is_text(start.decode(errors="replace")) else "ping"
 
 
-def _region(path, text, cloud, regions):
+def _region(path: Path, text: str, cloud: str | None, regions: Mapping[str, str]) -> str:
     given = regions.get(text, text)
     readings, why = [(given, cloud.lower() if cloud else None)], ""
     first, mark, code = re.sub("[-_]", ":", given, count=1).partition(":")
@@ -169,12 +171,12 @@ def _region(path, text, cloud, regions):
     raise RawDataError(path, None, text, f"a region ({why})")
 
 
-def _unread(error):
+def _unread(error: RawDataError) -> dict[str, Any]:
     texts = {name: formatted(getattr(error, name)) for name in ("path", "found", "expected")}
     return texts | {"line_number": error.line_number}
 
 
-def _of_one_host(echoes):
+def _of_one_host(echoes: pd.DataFrame):
     """Return the echoes of files that ping one host, and a row of table `unread` for each other file."""
     hosts = echoes.groupby("source_file", sort=False).target.unique()
     several = hosts[hosts.map(len) > 1]
@@ -183,12 +185,12 @@ def _of_one_host(echoes):
     return echoes[~echoes.source_file.isin(several.index)], unread
 
 
-def _with_context(name, frame, files):
+def _with_context(name: str, frame: pd.DataFrame, files: list[dict[str, Any]]) -> pd.DataFrame:
     context = {column: frame.source_file.map({str(file["path"]): file[column] for file in files}) for column in CONTEXT}
     return tables.validate(name, frame.assign(**context))
 
 
-def _tests(files, broken, whole):
+def _tests(files: list[dict[str, Any]], broken: set[str], whole: Mapping[str, pd.DataFrame]) -> list[dict[str, Any]]:
     transfers, echoes = whole["transfers"], whole["echoes"]
     wrong = transfers[transfers.error.notna() & transfers.throughput_bps.isna()]
     failed = dict(zip(wrong.source_file, wrong.error, strict=True))

@@ -9,13 +9,13 @@ import pandas as pd
 
 from .json_values import Members, is_count, is_text, is_us, text
 from .programs import LATEST_S, Program, open_document, programs
-from .rows import fitting
+from .rows import Row, fitting
 
 _EXPECTED = "partition, time and latency of a record"
-_LATENCIES = ("node_id", "due_at_s", "known_at_s", "latency_ms", "late", "error")
+_LATENCY = ("node_id", "due_at_s", "known_at_s", "latency_ms", "late", "error")
 
 
-def read(path) -> dict[str, pd.DataFrame]:
+def read(path: str | Path) -> dict[str, pd.DataFrame]:
     """
     Read <stem>.detection.json and the file that it names.
 
@@ -46,13 +46,11 @@ def read(path) -> dict[str, pd.DataFrame]:
     return {
         "detection_runs": fitting(path, "detection_runs", [run]),
         "detections": fitting(path, "detections", [_alarm(one) for one in top.list("alarms")]),
-        "detection_latencies": fitting(
-            path, "detection_latencies", pd.DataFrame(rows, columns=_LATENCIES, dtype=object)
-        ),
+        "detection_latencies": fitting(path, "detection_latencies", pd.DataFrame(rows, columns=_LATENCY, dtype=object)),
     }
 
 
-def _alarm(one: Members) -> dict:
+def _alarm(one: Members) -> Row:
     return {
         "node_id": one.count("broker"),
         **{name: one.number(name, most=LATEST_S) for name in ("at_s", "named_at_s", "since_s", "demoted_at_s")},
@@ -62,10 +60,10 @@ def _alarm(one: Members) -> dict:
     }
 
 
-def _latencies(program: Program, nodes: list[int], limit_ms: float) -> list[list]:
-    """Return rows of `_LATENCIES` in the detector's order."""
+def _latencies(program: Program, nodes: list[int], limit_ms: float) -> list[list[object]]:
+    """Return rows of `_LATENCY` in the detector's order."""
     origin_ns, lines = program.events("detection probe")
-    rows: dict[tuple[int, int], list] = {}
+    rows: dict[tuple[int, int], list[object]] = {}
     last_us = 0
     for number, line in lines:
         if isinstance(line, dict):
