@@ -1,6 +1,7 @@
 """Open-loop loads: settings, the schedule with made-up clients, and whole loads with mock brokers as the cluster."""
 
 import json
+import threading
 import time
 from collections import Counter
 from types import SimpleNamespace
@@ -158,17 +159,36 @@ def test_a_stall_of_the_loop_is_the_generator_s(monkeypatch):
     assert slow >= 12, "latency counts from when they were due"
 
 
-def test_a_full_queue_is_the_system_s_and_holds_up_no_other_producer():
-    full, other = Client(room=5), Client()
-    full.open = False
+def test_a_full_queue_is_the_system_s_and_holds_up_no_other_producer(monkeypatch):
+    """By a clock that only the loop's sleeps move, so that a busy machine holds nothing up."""
+    began_ns, loop = time.time_ns(), threading.get_ident()
+    now_ns, waits_ns = [began_ns], []
+
+    class Full(Client):
+        def poll(self, timeout_s):
+            assert threading.get_ident() != loop, "the loop waits for a full queue"
+            time.sleep(0.002)
+
+    class Prompt(Client):
+        def produce(self, *record, on_delivery, **about):
+            super().produce(*record, on_delivery=on_delivery, **about)
+            self.waiting.pop()(None, None)
+            waits_ns.append(now_ns[0] - self.sent[-1][3])
+
+    def sleep(for_s):
+        now_ns[0] += round(for_s * NS)
+        assert now_ns[0] < began_ns + 60 * NS, "the loop does not end"
+
+    monkeypatch.setattr(open_loop_producer, "time", SimpleNamespace(time_ns=lambda: now_ns[0], sleep=sleep))
+    full, other = Full(room=5), Prompt()
     made = process(200.0, 1.0, {0: full, 1: other})
     [second], ended = run(made)
     assert len(full.sent) == 5 and len(other.sent) == 100
+    assert max(waits_ns) < 1_000_000 and second["late_max_us"] < 1_000, "less than a tick"
     assert ended["n_due"] == 200 and ended["n_handed"] == 105 and second["n_answered"] == 100
-    assert second["blocked_us"] > 500_000
-    assert 0 < second["backlog"] <= 100, "of those that the loop has seen: where it was kept waiting, not all"
-    on_time = dict(zip(second["late"][::2], second["late"][1::2], strict=True))
-    assert sum(on_time.values()) == 200, "how late the loop was is known of those that wait, too"
+    assert second["blocked_us"] == pytest.approx(950_000, rel=0.01), "since the sixth record of the full queue"
+    assert second["backlog"] == 100
+    assert sum(second["late"][1::2]) == 200, "how late the loop was is known of those that wait, too"
 
 
 def test_records_count_as_acknowledged_when_their_transaction_is_committed():

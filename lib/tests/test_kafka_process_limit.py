@@ -100,6 +100,8 @@ def test_a_process_writes_no_faster_than_its_limit_until_the_end(tmp_path, start
         assert comes_about(slow, 20) if credit else slow()
         (tmp_path / "stop").touch()
         assert program.wait(20) == 0
+        counted = json.loads(program.stdout.readline())["written"]
+        assert counted == sorted(counted) and counted[0] == [0, 0] and counted[-1][1] >= max(credit, 1)
         assert "wanbench" not in Path(f"/proc/{writer.pid}/cgroup").read_text()
         before = written.stat().st_size
         assert comes_about(lambda: written.stat().st_size > before + 10_000_000, 40)  # a limited one needs 50 s

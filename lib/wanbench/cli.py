@@ -205,7 +205,7 @@ def report_command(arguments: argparse.Namespace) -> int:
 
 def run_command(arguments: argparse.Namespace) -> int:
     """Run `wanbench run`: publish one notebook; parameters given on the command line override those of files."""
-    from .publish.jobs import Job, located, own_parameters
+    from .publish.jobs import Job, dry_run, located, own_parameters
     from .publish.notebooks import find_notebook
     from .publish.parameters import check_notebook
     from .publish.site import Site
@@ -216,25 +216,9 @@ def run_command(arguments: argparse.Namespace) -> int:
     source, remark = ", ".join(map(str, arguments.file)), own_parameters(notebook, given, DEFAULT_PRESET)
     given = located(notebook, given, source)
     if arguments.dry:
-        return _dry_run(notebook, check_notebook(notebook, given, source))
+        dry_run(notebook, check_notebook(notebook, given, source))
     site = Site.of(root()) if arguments.publish else Site.scratch(root(), notebook, given)
     return _publish([Job(notebook, given, source, remark=remark)], arguments.replay, site=site)
-
-
-def _dry_run(notebook: Path, given: dict[str, object]) -> int:
-    """Run the cells of a notebook in this process until `campaign.run` shows the plan and ends the process."""
-    from .measure.campaign.start import AGAIN_VARIABLE
-    from .publish.notebooks import read_notebook, tags
-    from .publish.parameters import TAG
-
-    os.environ[AGAIN_VARIABLE] = "dry"
-    os.chdir(notebook.parent)
-    names: dict[str, object] = {}
-    for cell in read_notebook(notebook).cells:
-        if cell.cell_type == "code":
-            exec(cell.source, names)  # nosec B102  # a notebook is a program of the user's
-            names |= given if TAG in tags(cell) else {}
-    raise ParameterError(f"{notebook.name} measures nothing; allowed: a notebook that measures.")
 
 
 def _given(arguments: argparse.Namespace, notebook: Path, swept: Iterable[str] = ()) -> dict[str, object]:
@@ -431,15 +415,16 @@ def list_command(arguments: argparse.Namespace) -> int:
 
 
 def _set_environment(arguments: argparse.Namespace) -> None:
-    """Pass --yes, --fresh and --retry-failed to the notebooks' kernels, by environment variables."""
+    """Pass --yes, --dry, --fresh and --retry-failed to the notebooks' kernels, by environment variables."""
     from .measure.campaign.start import AGAIN_VARIABLE
 
     if arguments.yes:
         from .measure.labs.rented.costs import YES_VARIABLE
 
         os.environ[YES_VARIABLE] = "1"
-    if arguments.fresh or arguments.retry_failed:
-        os.environ[AGAIN_VARIABLE] = "fresh" if arguments.fresh else "retry-failed"
+    again = (name for name in ("dry", "fresh", "retry-failed") if getattr(arguments, name.replace("-", "_"), False))
+    if chosen := next(again, None):
+        os.environ[AGAIN_VARIABLE] = chosen
 
 
 def doctor_command(arguments: argparse.Namespace) -> int:

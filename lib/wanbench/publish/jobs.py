@@ -1,14 +1,16 @@
 """Describe a notebook to publish, with its parameters, and decide whether it measures or replays its recording."""
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from wanbench.errors import ParameterError
 from wanbench.folders import root
 
-from .notebooks import RECORDED, read_notebook, title_tags
-from .parameters import Parameter, declared_parameters, preset_paths, read_parameters, resolve_paths
+from .notebooks import RECORDED, read_notebook, tags, title_tags
+from .parameters import TAG, Parameter, declared_parameters, preset_paths, read_parameters, resolve_paths
 
 LOCAL, SAMPLES = "local", "samples"  # values of a notebook's parameter `lab`
 
@@ -44,6 +46,17 @@ class Job:
     def replayed(self, reason: str) -> "Job":
         """Return the job with the committed recording in place of its lab; the page shows the reason."""
         return replace(self, given={**self.given, "lab": SAMPLES}, replay_reason=reason)
+
+
+def dry_run(notebook: Path, given: Mapping[str, object]) -> None:
+    """Run the cells of a notebook in this process until `campaign.run` shows the plan and ends the process."""
+    os.chdir(notebook.parent)
+    names: dict[str, object] = {}
+    for cell in read_notebook(notebook).cells:
+        if cell.cell_type == "code":
+            exec(cell.source, names)  # nosec B102  # a notebook is a program of the user's
+            names |= given if TAG in tags(cell) else {}
+    raise ParameterError(f"{notebook.name} measures nothing; allowed: a notebook that measures.")
 
 
 def located(notebook: Path, given: Mapping[str, object], source: str) -> dict[str, object]:

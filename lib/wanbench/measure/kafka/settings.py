@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from string import Template
 
 import javaproperties
 
@@ -30,21 +32,8 @@ def defaults(brokers: int) -> dict[str, str]:
     Consumers start without a delay and read from a replica in the region of their client.rack. Topics are created only
     explicitly, and deletion frees the disk soon. Small internal topics let nine nodes fit on one machine.
     """
-    copies = str(min(3, brokers))
-    return {
-        "auto.create.topics.enable": "false",
-        "group.initial.rebalance.delay.ms": "0",
-        "log.cleaner.dedupe.buffer.size": str(16 * 2**20),
-        "log.segment.delete.delay.ms": "1000",
-        "offsets.topic.num.partitions": "9",
-        "offsets.topic.replication.factor": copies,
-        "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
-        "share.coordinator.state.topic.num.partitions": "3",
-        "share.coordinator.state.topic.replication.factor": copies,
-        "transaction.state.log.min.isr": str(min(2, brokers)),
-        "transaction.state.log.num.partitions": "3",
-        "transaction.state.log.replication.factor": copies,
-    }
+    text = Template(Path(__file__).with_name("defaults.properties").read_text())
+    return javaproperties.loads(text.substitute(copies=min(3, brokers), min_isr=min(2, brokers)))
 
 
 def tier_settings(folder: str, brokers: int) -> dict[str, str]:

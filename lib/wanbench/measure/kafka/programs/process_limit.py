@@ -6,7 +6,10 @@ Needs only plain Python on the host: `python process_limit.py --pid-file <file> 
 process is limited instead. With `--credit <bytes>` a disk has full speed until these bytes are used up, as the disks of
 small instances do (a token bucket).
 
-The program uses the first of these methods that the kernel allows, and names it in its only line of output:
+The program uses the first of these methods that the kernel allows, and names it in its first line of output. At the end
+of a disk's limit it prints a second line, {"written": [[seconds since the limit was set, bytes written], ...]}.
+
+The methods:
 
 - "cgroup v1": a new group below the process's own, or else below the root group, with cpu.cfs_quota_us for each period
   of 100 ms, or with blkio.throttle.write_bps_device. The latter slows only writes that the process waits for (fsync):
@@ -40,6 +43,8 @@ LOOK_S = 0.1
 LISTED = "control-groups"
 ROOT = "/sys/fs/cgroup"
 V1, V2, CYCLES = "cgroup v1", "cgroup v2", "duty cycles"
+MOST_COUNTED = 2_000
+"""Counts printed of what a disk has written: every count of LOOK_S for three minutes, fewer of a longer limit."""
 COUNTED = {V1: ("blkio.throttle.io_service_bytes", "Write "), V2: ("io.stat", ".*wbytes=")}  # bytes written, by disk
 
 
@@ -57,13 +62,20 @@ class Limit(NamedTuple):
     """
     A limit: its controller and the content of its group's files by version of cgroups, and how it is reported.
 
-    `lifted` is the content of the files without the limit, for a disk with burst credit.
+    `lifted` is the content of the files without the limit, for a disk.
     """
 
     controllers: dict[str, str]
     files: dict[str, dict[str, str]]
     about: dict[str, Any]
     lifted: dict[str, dict[str, str]] | None = None
+
+    @property
+    def refusal(self) -> str:
+        """Return what to say if the kernel allows no control group with this limit."""
+        ways = " or ".join(f"{way} ({name})" for way, name in self.controllers.items())
+        remedy = "run as root or in a container that may write below /sys/fs/cgroup, with that controller delegated"
+        return f"the kernel does not allow it by {ways} here; {remedy}"
 
 
 def processor_limit(share: float) -> Limit:
@@ -86,7 +98,7 @@ def disk_limit(bytes_per_s: float, folder: str, credit_bytes: float = 0.0) -> Li
     files = {V1: {v1: f"{device} {bytes_per_s:.0f}"}, V2: {v2: f"{device} wbps={bytes_per_s:.0f}"}}
     lifted = {V1: {v1: f"{device} 0"}, V2: {v2: f"{device} wbps=max"}}
     about = {"device": device, "disk_bytes_per_s": bytes_per_s, "disk_credit_bytes": credit_bytes}
-    return Limit({V1: "blkio", V2: "io"}, files, about, lifted if credit_bytes else None)
+    return Limit({V1: "blkio", V2: "io"}, files, about, lifted)
 
 
 class Group:
@@ -147,27 +159,30 @@ def group_for(pid: int, limit: Limit) -> Group | None:
     return None
 
 
-class Credit:
+class Writes:
     """
-    The burst credit of a disk: its limit is lifted until the credit is used up.
+    Count what a group writes to a disk and, if the disk has burst credit, lift its limit until the credit is used up.
 
-    The credit grows by the limit's rate, up to its size. The limit is lifted again once a second's growth is left.
-    Bytes written beyond the credit, between two looks, are paid back.
+    The credit grows by the limit's rate, up to its size. The limit is lifted again once a second's growth is left, or
+    half of the credit if that is less. Bytes written beyond the credit, between two looks, are paid back. `counted` has
+    the times in s since the start, and the bytes written until then.
     """
 
     def __init__(self, limit: Limit, group: Group):
         self.limit, self.group, self.limited = limit, group, True
-        self.rate, self.size = limit.about["disk_bytes_per_s"], limit.about["disk_credit_bytes"]
-        self.left, self.at_s, self.written = self.size, time.monotonic(), 0
+        self.rate, self.left = limit.about["disk_bytes_per_s"], limit.about["disk_credit_bytes"]
+        self.least, self.size = min(self.rate, self.left / 2), self.left
+        self.start_s, self.counted = time.monotonic(), [(0.0, 0)]
 
     def look(self) -> None:
         name, before = COUNTED[self.group.way]
         text = _read(f"{self.group.folder}/{name}")
-        counted = re.search(f"^{self.limit.about['device']} {before}([0-9]+)", text, re.MULTILINE)
-        now_s, written = time.monotonic(), int(counted[1]) if counted else 0
-        earned = self.rate * (now_s - self.at_s) - (written - self.written)
-        self.left, self.at_s, self.written = min(self.left + earned, self.size), now_s, written
-        if self.limited != (self.left <= (self.rate if self.limited else 0)):
+        seen = re.search(f"^{self.limit.about['device']} {before}([0-9]+)", text, re.MULTILINE)
+        at_s, written = round(time.monotonic() - self.start_s, 3), int(seen[1]) if seen else 0
+        earned = self.rate * (at_s - self.counted[-1][0]) - (written - self.counted[-1][1])
+        self.left = min(self.left + earned, self.size)
+        self.counted.append((at_s, written))
+        if self.limited != (self.left <= (self.least if self.limited else 0)):
             self.limited = not self.limited
             self.group.set(self.limit.files if self.limited else self.limit.lifted or {})
 
@@ -187,11 +202,9 @@ class Slowing:
         self._stopped = True
 
     def run(self) -> None:
-        pid = self._pid()
-        group = group_for(pid, self.limit) if self.way != CYCLES else None
+        group = group_for(self._pid(), self.limit) if self.way != CYCLES else None
         if group is None and (self.way not in (None, CYCLES) or "share" not in self.limit.about):
-            ways = " or ".join(f"{way} ({name})" for way, name in self.limit.controllers.items())
-            raise OSError(f"the kernel does not allow it by {ways} here; run as root, or in a container that may")
+            raise OSError(self.limit.refusal)
         try:
             if group is not None:
                 listed = os.path.join(os.path.dirname(os.path.abspath(__file__)), LISTED)
@@ -211,15 +224,18 @@ class Slowing:
 
     def _follow(self, group: Group) -> None:
         """Keep the process in its group, even after it restarts or is moved to another group."""
-        credit = Credit(self.limit, group) if self.limit.lifted else None
+        writes = Writes(self.limit, group) if self.limit.lifted else None
         while not self.stopped:
-            if credit is not None:
-                credit.look()
+            if writes is not None:
+                writes.look()
             time.sleep(LOOK_S)
             pid = self._pid()
             if pid and str(pid) not in _read(f"{group.folder}/cgroup.procs").split():
                 with suppress(OSError):  # the process may just have ended
                     group.add(pid)
+        if writes is not None:
+            writes.look()
+            print(json.dumps({"written": writes.counted[:: 1 + len(writes.counted) // MOST_COUNTED]}), flush=True)
 
     def _cycle(self) -> None:
         due, share = time.monotonic(), self.limit.about["share"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import re
@@ -27,51 +28,8 @@ POLL_S = 15.0
 THROTTLED = ("Throttling", "ThrottlingException", "ThrottledException", "RequestLimitExceeded", "InternalServiceFault")
 
 
-@dataclass(frozen=True)
-class Kind:
-    """
-    A kind of resource in CloudWatch: namespace, dimension, shortest period without extra cost (s), and metrics, one per
-    line as "statistic name unit".
-    """
-
-    namespace: str
-    dimension: str
-    period_s: int
-    metrics: str
-
-    def rows(self) -> list[dict[str, str]]:
-        """Return statistic, metric and unit of each metric."""
-        rows = [(*line.split(), "") for line in self.metrics.strip().splitlines()]
-        return [dict(zip(("statistic", "metric", "unit"), row, strict=False)) for row in rows]
-
-
-MSK = """
-Average BytesInPerSec bytes/s
-Average BytesOutPerSec bytes/s
-Average MessagesInPerSec 1/s
-Average NetworkRxPackets packets
-Average NetworkTxPackets packets
-Average CpuUser %
-Average CpuSystem %
-"""
-INSTANCE = """
-Average CPUUtilization %
-Sum NetworkIn bytes
-Sum NetworkOut bytes
-Sum NetworkPacketsIn packets
-Sum NetworkPacketsOut packets
-"""
-CIRCUIT = """
-Average ConnectionBpsIngress bit/s
-Average ConnectionBpsEgress bit/s
-Minimum ConnectionState
-"""
-KINDS = {
-    "msk": Kind("AWS/Kafka", "Cluster Name", 60, MSK),
-    "instance": Kind("AWS/EC2", "InstanceId", 300, INSTANCE),
-    "vpn": Kind("AWS/VPN", "VpnId", 300, "Sum TunnelDataIn bytes\nSum TunnelDataOut bytes\nMinimum TunnelState"),
-    "direct-connect": Kind("AWS/DX", "ConnectionId", 300, CIRCUIT),
-}
+METRICS = list(csv.DictReader(Path(__file__).with_name("cloudwatch_metrics.csv").read_text().splitlines()))
+"""The metrics by kind of resource, with their dimension and the shortest period (s) without extra cost."""
 _ADDRESS = re.compile(r"\d+\.\d+\.\d+\.\d+")
 _ACCOUNT = re.compile(r"(?<!\d)\d{12}(?!\d)|^arn:")
 
@@ -84,7 +42,7 @@ class Watched:
     Parameters
     ----------
     kind : str
-        A key of `KINDS`.
+        "msk", "instance", "vpn" or "direct-connect".
     region : str
         AWS's own name for the region.
     id : str
@@ -106,7 +64,7 @@ class Watched:
     period_s: int | None = None
 
     def __post_init__(self):
-        check_choice("kind", self.kind, KINDS)
+        check_choice("kind", self.kind, dict.fromkeys(row["kind"] for row in METRICS))
         for field in ("region", "id", "name"):
             if _ACCOUNT.search(check_name(field, getattr(self, field))):
                 raise refusal(field, "(not shown)", "a name or id, without the account; so no ARN and no account id")
@@ -117,17 +75,16 @@ class Watched:
 
     def series(self) -> list[dict[str, Any]]:
         """
-        Return the series to fetch, each a dict: metric, statistic, unit, period_s, namespace, node_id, dimensions.
+        Return the series to fetch, each a row of `METRICS` with period_s, node_id and dimensions.
         """
-        kind = KINDS[self.kind]
-        name = "TunnelIpAddress" if self.kind == "vpn" and _ADDRESS.fullmatch(self.id) else kind.dimension
+        rows = [row for row in METRICS if row["kind"] == self.kind]
+        name = "TunnelIpAddress" if self.kind == "vpn" and _ADDRESS.fullmatch(self.id) else rows[0]["dimension"]
         nodes = range(1, self.brokers + 1) if self.kind == "msk" else (None,)
         of_node = {node: {name: self.id} | ({"Broker ID": str(node)} if node else {}) for node in nodes}
-        of_kind = {"period_s": self.period_s or kind.period_s, "namespace": kind.namespace}
         return [
-            {**row, **of_kind, "node_id": node, "dimensions": dimensions}
+            {**row, "period_s": self.period_s or int(row["period_s"]), "node_id": node, "dimensions": dimensions}
             for node, dimensions in of_node.items()
-            for row in kind.rows()
+            for row in rows
         ]
 
 

@@ -22,14 +22,8 @@ from .clients import Aws
 IMAGE = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-{}"
 ARCHITECTURES = ("x86_64", "arm64")
 # Codes of the quotas of running on-demand vCPUs, by the letters of the instance family; other quotas are not checked.
-VCPU_QUOTAS = {
-    **dict.fromkeys("acdhimrtz", "L-1216C47A"),
-    "g": "L-DB2E81BA",
-    "vt": "L-DB2E81BA",
-    "p": "L-417A185B",
-    "f": "L-74FC7D96",
-    "x": "L-7295265B",
-}
+VCPU_QUOTAS = dict.fromkeys("acdhimrtz", "L-1216C47A") | dict.fromkeys(("g", "vt"), "L-DB2E81BA")
+VCPU_QUOTAS |= {"p": "L-417A185B", "f": "L-74FC7D96", "x": "L-7295265B"}
 # Code of the quota of rules in one security group, and its default, which is used if the quota cannot be read.
 RULES_QUOTA, USUAL_RULES = "L-0EA8095F", 60
 PRICE_REGION = "us-east-1"  # One of the few regions whose endpoint has the price list of all regions.
