@@ -9,7 +9,7 @@ West 1987). build/soak.csv has them. Status 1 if an interval lies above 0.
 
 CPython's table of interned strings doubles once, from 1.9 to 3.8 MB, when names of files, which pathlib interns, have
 used up its free places: that would be a step at some survey between 20 and 40. It is made to happen at the start. Its
-cache of attributes keeps up to 4,096 names, five more in each survey; it is emptied before each count.
+cache of attributes keeps up to 4,096 names; it is emptied before each count.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def main() -> int:
         temporary.mkdir()
         os.environ |= {"WANBENCH_DATA": f"{folder}/data", "TMPDIR": str(temporary), "WANBENCH_SHARE_MACHINE": "1"}
         tempfile.tempdir = None
-        start, counted = time.monotonic(), []
+        start, counted = time.monotonic(), np.zeros((surveys, len(UNITS)))  # made at once, as it would grow
         for n in range(surveys):
             _survey(n)
             for number in range(INTERNED if n == 0 else 0):
@@ -59,11 +59,11 @@ def main() -> int:
             gc.collect()
             sys._clear_type_cache()
             ctypes.CDLL(None).malloc_trim(0)
-            counted.append(_counts(temporary))
+            counted[n] = _counts(temporary)
             if n % 10 == 9:
-                print(f"{n + 1:4} surveys in {time.monotonic() - start:.0f} s: {counted[-1]}", flush=True)
+                print(f"{n + 1:4} surveys in {time.monotonic() - start:.0f} s: {counted[n]}", flush=True)
     grows, rows = False, []
-    used = np.array(counted, float)[surveys // 2 :]
+    used = counted[surveys // 2 :]
     for (what, unit), values in zip(UNITS.items(), used.T, strict=True):
         fit = sm.OLS(values, sm.add_constant(np.arange(len(values)))).fit(cov_type="HAC", cov_kwds={"maxlags": LAGS})
         slope, (low, high) = fit.params[1], fit.conf_int()[1]
