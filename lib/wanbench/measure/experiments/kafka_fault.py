@@ -287,8 +287,8 @@ class KafkaFault:
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """
-        Return the expected duration in s, on two idle processors; a restart to apply other `broker_settings` adds about 10
-        s.
+        Return the expected duration in s, on two idle processors; a restart to apply other `broker_settings` adds about
+        10 s.
         """
         return _START_S + self.before_s + self.fault_s + min(self.after_s, _HEAL_S) + _END_S
 
