@@ -64,6 +64,7 @@ FEATURES = {
 }
 REQUESTS = {"cluster": (), "topics": (), "settings": ("broker",), "log_ends": ("topic",)}
 REQUESTS |= {"delete_records": ("topic",), "elect": ()}
+SHOWN = ["row", "quantile", "a_ms", "b_ms", "ratio", "low", "high", "n_blocks", "verdict"]
 
 
 class LabWithTansu(LocalLab):
@@ -129,24 +130,25 @@ def compare(lab: KafkaLab, rates: list[float], blocks: int) -> None:
     measured = tail_latency.trials(tables, names)
     print(measured.formatted_table().to_string(index=False))
     for other in names[1:]:
-        pairs = {
-            f"{what}, {rate:g}/s": tuple(tails(measured, tables, name, rate, what) for name in (KAFKA, other))
-            for what in ("publish", "end to end")
-            for rate in rates
-        }
-        shown = ["row", "quantile", "a_ms", "b_ms", "ratio", "low", "high", "n_blocks", "verdict"]
-        table = verdicts(pairs, at=(0.5, 0.99)).rows[shown]
-        print(f"\n{other} (b) against {KAFKA} (a):\n{table.to_string(index=False, float_format='{:.3g}'.format)}")
+        both = {}
+        for what in ("publish", "end to end"):
+            for rate in rates:
+                pair = tuple(tails(measured, tables, name, rate, what) for name in (KAFKA, other))
+                both |= {f"{what}, {rate:g}/s": pair} if all(pair) else {}
+        print(f"\n{other} (b) against {KAFKA} (a):")
+        if both:
+            print(verdicts(both, at=(0.5, 0.99)).rows[SHOWN].to_string(index=False, float_format="{:.3g}".format))
+        else:
+            print("no trials of both count")
     print(f"\n{processor_roles(tables).formatted_table().to_string(index=False)}")
 
 
-def tails(measured, tables, system: str, rate: float, what: str) -> TailTrials:
-    """Return a system's latencies at a rate, until the acknowledgement or the receipt, trial by trial."""
+def tails(measured, tables, system: str, rate: float, what: str) -> TailTrials | None:
+    """Return a system's latencies at a rate, until the acknowledgement or the receipt; None if no trial counts."""
     rows = measured.stepped(system, rate_records_per_s=rate)
     histograms = tables["open_loop_histograms"].merge(rows[[*KEY, "block"]], on=KEY)
-    parts = list(histograms.groupby("block"))
-    found = [of_open_loop(part, what=what, name=system) for _, part in parts]
-    return TailTrials(system, found, [block for block, _ in parts])
+    found = {block: of_open_loop(part, what=what, name=system) for block, part in histograms.groupby("block")}
+    return TailTrials(system, found.values(), found.keys()) if found else None
 
 
 def try_features(lab: KafkaLab) -> None:
