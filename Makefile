@@ -51,7 +51,7 @@ quick: setup ## run the tests that need no lab, no cluster and no browser, and t
 	@cd lib && $(PYTEST) --numprocesses 4 -m "not lab and not browser and not slow"
 
 .PHONY: fuzz
-fuzz: setup ## damage files for each reader for ten minutes of processor time, others each SEED (MINUTES=30, SEED=2)
+fuzz: setup ## damage files for each reader, guided by coverage, for ten minutes of processor time (MINUTES=30, SEED=2)
 	@$(BIN)/python scripts/fuzz.py --minutes $(MINUTES) --seed $(or $(SEED),1)
 
 .PHONY: fuzz-more
@@ -74,7 +74,7 @@ lab: setup ## open JupyterLab on the notebooks
 check: setup ## lint, format, types, insecure calls and notebook hygiene, without changing anything
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/basedpyright --project lib --pythonpath $(BIN)/python
+	@$(BIN)/basedpyright --warnings --project lib --pythonpath $(BIN)/python
 	@$(BIN)/bandit --quiet --configfile lib/pyproject.toml --recursive lib/wanbench 2>/dev/null # it warns of each reason that it skips
 	@$(BIN)/zizmor --offline --quiet .github/workflows
 	@echo "Not run: known vulnerabilities of locked packages. The list is on the network: pip-audit --require-hashes -r requirements.txt"

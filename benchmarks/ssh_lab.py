@@ -6,6 +6,7 @@ An sshd runs in each namespace of a local lab. This needs root and openssh-serve
     python benchmarks/ssh_lab.py latency            commands by our connection, by ControlMaster, in the local lab
     python benchmarks/ssh_lab.py survey             page 02's survey, on both labs
     python benchmarks/ssh_lab.py kafka              Kafka loads, on both labs in turn
+    python benchmarks/ssh_lab.py nine               page 06's preset ssh-nine-brokers, with small loads
     python benchmarks/ssh_lab.py faults [COUNT [SEED]]
                                                     kill the driver or an sshd, cut off or reboot a host, at random
 """
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import combinations
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib" / "tests"))
@@ -25,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib" / "tests"))
 import numpy as np
 import ssh_driver
 import sshd_in_namespaces
+import yaml
 from measured import record
 from patience import comes_about
 from scipy.stats import ttest_ind
@@ -150,6 +153,35 @@ def by_setting(rates, name):
     return np.concatenate([one[one.setting == name].batches_per_s.to_numpy() for one in rates])
 
 
+def nine(folder):
+    top = Path(__file__).resolve().parents[1]
+    preset = top / "papermill-params/06-geo-kafka/ssh-nine-brokers.yml"
+    given = yaml.safe_load(preset.read_text())
+    links = matrix_links(dict.fromkeys(combinations(given["regions"], 2), given["rtt_ms"]), rate_bps=100e6)
+    small = {
+        "rate_mbps": 100,
+        "sysctls": {},
+        "cluster": {"profile": "functional", "heap_mb": 256, "metrics": False, "start_timeout_s": 600},
+        "producers": 3,
+        "duration_s": 5,
+        "warmup_s": 5,
+        "replicates": 1,
+        "factors": {"compression": ["lz4"], "consumer_groups": [1]},
+    }
+    with SshdLab(folder, links, 1.0, hosts_per_region=5) as sshd:
+        file = folder / "nine.yml"
+        file.write_text(yaml.safe_dump(given | small | {"lab_options": {"inventory": str(sshd.inventory)}}))
+        words = [str(Path(sys.executable).with_name("wanbench")), "run", "06", "-f", str(file)]
+        settings = {**os.environ, "WANBENCH_DATA": str(folder / "data")}
+        for more in (["--dry"], []):
+            subprocess.run([*words, *more], env=settings, cwd=top, check=True)
+        assert comes_about(lambda: not sshd.left()), sshd.left()
+    [run] = find(folder / "data")
+    tables = ingest.tabulate(run.folder)
+    print({key: len(table) for key, table in sorted(tables.items()) if len(table)})
+    print(methods.trial_rates(tables).rates[["setting", "producers", "n_seconds", "records_per_s"]])
+
+
 def faults(folder, count=50, seed=1):
     rng = random.Random(seed)
     links = geodesic_links(ssh_driver.REGIONS, rate_bps=20e6)
@@ -204,4 +236,5 @@ if __name__ == "__main__":
         sys.exit(reason)
     what, *rest = sys.argv[1:] or ["latency"]
     with tempfile.TemporaryDirectory(prefix="wanbench-benchmark-") as name:
-        {"latency": latency, "survey": survey, "kafka": kafka, "faults": faults}[what](Path(name), *map(int, rest))
+        studies = {"latency": latency, "survey": survey, "kafka": kafka, "nine": nine, "faults": faults}
+        studies[what](Path(name), *map(int, rest))

@@ -3,16 +3,15 @@ Measure how often verdicts on two systems are right: `python benchmarks/verdicts
 
 Three systems run on one cluster over an emulated WAN, in random order: "one", "the same" with equal settings, and
 "lingering", whose producers wait 25 ms longer for a batch. With `--version 4.4.0`, a fourth system has this version of
-Kafka; for it the brokers restart once in each block of trials. Three trials of each system make one repetition, which
-is a short form of page 08 at one rate. Each repetition gives a verdict on p50 and one on p99 of end-to-end latency, as
-on page 08. For "the same" against "one", verdicts "better" and "worse" are false alarms; for "lingering" against "one",
-only "worse" is right.
+Kafka; for it the brokers restart once in each block of trials. With `--equal`, only the first two run. Three trials of
+each system (`--trials`) make one repetition, which is a short form of page 08 at one rate. Each repetition gives a
+verdict on p50 and one on p99 of end-to-end latency, as on page 08. For "the same" against "one", verdicts "better" and
+"worse" are false alarms; for "lingering" against "one", only "worse" is right.
 
 Prints how often each verdict was given, with exact 95 % intervals over the repetitions. Exits with 1 if there are
 significantly more false alarms than the 5 % that the verdicts allow, or if less than half of the repetitions show the
-difference. Trials whose generator was late do not count, so half as many more are measured, and the first complete
-repetitions are judged. An interrupted run is resumed; `--again` measures anew. A repetition takes 110 s, spare trials
-included.
+difference. Trials whose generator was late do not count, so half as many more are measured (`--spare`), and the first
+complete repetitions are judged. An interrupted run is resumed; `--again` measures anew. A trial takes 7.3 s.
 """
 
 from __future__ import annotations
@@ -40,7 +39,6 @@ ZONES = ["aws:eu-central-2a", "aws:eu-central-2b", "aws:eu-central-2c"]
 SYSTEMS = [{"name": "one"}, {"name": "the same"}, {"name": "lingering", "load": {"linger_ms": 50.0}}]
 RATE_RECORDS_PER_S = 3_000.0
 """Half of what the links allow, so no queue grows."""
-TRIALS = 3
 SPARE = 1.5
 """Blocks measured for each one needed: beside other work, 16 of 20 and 10 of 15 repetitions were complete."""
 QUANTILES = (0.5, 0.99)
@@ -49,7 +47,10 @@ QUANTILES = (0.5, 0.99)
 def main() -> int:
     """Measure, judge each repetition, and print the counts; return 1 if verdicts are wrong too often."""
     options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0].strip())
-    options.add_argument("--repetitions", type=int, default=5, help="of three trials each (default: %(default)s)")
+    options.add_argument("--repetitions", type=int, default=5, help="how many (default: %(default)s)")
+    options.add_argument("--trials", type=int, default=3, help="of each system in a repetition (default: %(default)s)")
+    options.add_argument("--spare", type=float, default=SPARE, help="blocks per block needed (default: %(default)s)")
+    options.add_argument("--equal", action="store_true", help='leave out the system "lingering"')
     options.add_argument("--again", action="store_true", help="measure anew what an earlier call has measured")
     options.add_argument("--version", help="of Kafka, for a fourth system (default: none)")
     asked = options.parse_args()
@@ -57,13 +58,13 @@ def main() -> int:
         print(reason, file=sys.stderr)
         return 1
     more = [{"name": f"Kafka {asked.version}", "kafka_version": asked.version}] if asked.version else []
-    systems = design.read_systems([*SYSTEMS, *more])
+    systems = design.read_systems([*SYSTEMS[: 2 if asked.equal else 3], *more])
     load = KafkaOpenLoop(
         RATE_RECORDS_PER_S, record_bytes=1024, partitions=3, linger_ms=25.0, batch_bytes=262_144,
         duration_s=4.0, warmup_s=1.0, drain_s=1.0,
     )  # fmt: skip
     steps = {"rate_records_per_s": [RATE_RECORDS_PER_S]}
-    blocks = round(asked.repetitions * TRIALS * SPARE)
+    blocks = round(asked.repetitions * asked.trials * asked.spare)
     trials = design.systems_by_steps(systems, load, steps, replicates=blocks, client_regions=ZONES, seed=1)
     plan = make_trials(trials, from_region=ZONES[0], to_region=ZONES[1], more_regions=ZONES[2:], seed=1)
     links = matrix_links(dict.fromkeys(combinations(ZONES, 2), 2.0), rate_bps=50e6)
@@ -74,28 +75,30 @@ def main() -> int:
     print(f"{measured.rows.counts.sum()} of {len(measured.rows)} trials count; of the others the generator was late")
     at = {"rate_records_per_s": RATE_RECORDS_PER_S, "partitions": load.partitions}
     one, *others = (measured.at(name, **at) for name in names)
-    seen = {other.name: judged(one, other)[: asked.repetitions] for other in others}
+    seen = {other.name: judged(one, other, asked.trials)[: asked.repetitions] for other in others}
     for name, verdicts in seen.items():
         for q in QUANTILES:
             of_q = [row[q] for row in verdicts]
             print(f"{name} against {one.name}, p{100 * q:g}: {counted(of_q)}")
     alarms = sum(any(word in ("better", "worse") for word in row.values()) for row in seen["the same"])
-    found = sum("worse" in row.values() for row in seen["lingering"])
-    n, m = len(seen["the same"]), len(seen["lingering"])
+    n = len(seen["the same"])
     more = stats.binomtest(alarms, n, 0.05, "greater").pvalue
     print(f"false alarms: in {share(alarms, n)} repetitions (allowed: 5 %; p = {more:.2g} that it is more)")
-    print(f"the difference was seen in a percentile or both: in {share(found, m)} repetitions")
     record("verdicts on equal systems that are false alarms", alarms, f"of {n}", bound="5 %")
+    if asked.equal:
+        return int(more < 0.05)
+    found, m = sum("worse" in row.values() for row in seen["lingering"]), len(seen["lingering"])
+    print(f"the difference was seen in a percentile or both: in {share(found, m)} repetitions")
     record("verdicts that find producers lingering 25 ms longer", found, f"of {m}", bound="at least half")
     return int(more < 0.05 or found < m / 2)
 
 
-def judged(one: TailTrials, other: TailTrials) -> list[dict[float, str]]:
-    """Return the verdicts by quantile of each repetition, which has three blocks where both systems' trials count."""
+def judged(one: TailTrials, other: TailTrials, trials: int) -> list[dict[float, str]]:
+    """Return the verdicts by quantile of each repetition, which has `trials` blocks with counting trials of both."""
     blocks = sorted(set(one.blocks) & set(other.blocks))
     rows = []
-    for at in range(0, len(blocks) - TRIALS + 1, TRIALS):
-        found = verdict(*(part(each, blocks[at : at + TRIALS]) for each in (one, other)), at=QUANTILES).rows
+    for at in range(0, len(blocks) - trials + 1, trials):
+        found = verdict(*(part(each, blocks[at : at + trials]) for each in (one, other)), at=QUANTILES).rows
         rows.append(dict(zip(found["quantile"], found.verdict, strict=True)))
     return rows
 

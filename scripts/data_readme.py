@@ -12,7 +12,7 @@ FOLDERS = {
     "published, rows of three surveys, and list prices in `prices/`, each with its source",
     "validity": "coverage of intervals in simulations; written by `make validity`, committed",
     "robustness": "harm after faults, counted by `make torture`, committed",
-    "external": "original files of other studies, downloaded by `importers.fetch` and checked by hash; not in git",
+    "external": "original files of published studies, downloaded by `scripts/published_studies.py`; not in git",
     "raw": "run folders, `<campaign>/<run>`, with the output of each tool; written by measuring, never edited",
     "tables": "the tables below, in Parquet, `campaign=<campaign>/date=<day>/run=<run>`; computed from run folders, "
     "can be deleted and recomputed",

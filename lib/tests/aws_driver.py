@@ -12,6 +12,7 @@ import time
 from contextlib import contextmanager
 from typing import ClassVar
 
+from cloud_stub import LOOK_ALIKE
 from scripted_lab import Reply, ScriptedHost, well
 
 from wanbench.measure.labs.aws import AwsLab, clients, lab, sweep, teardown
@@ -78,6 +79,27 @@ def left_in(codes=CODES, account=ACCOUNT):
         groups = [each for one in backend.groups.values() for each in one.values()]
         left += [each.id for each in groups if each.name != "default"]
     return left
+
+
+@contextmanager
+def with_others():
+    """Have resources of others, whose tags resemble those of runs; the value is what the stand-in then has."""
+    from moto.ec2 import ec2_backends
+
+    for code in CODES:
+        client = clients.Aws().client("ec2", code)
+        for number, look_alike in enumerate(LOOK_ALIKE):
+            tags = [{"Key": key, "Value": value} for key, value in look_alike.items()]
+            tagged = {kind: [{"ResourceType": kind, "Tags": tags}] for kind in ("key-pair", "security-group", "volume")}
+            name = f"wanbench-{number}"
+            client.create_key_pair(KeyName=name, TagSpecifications=tagged["key-pair"])
+            client.create_security_group(
+                GroupName=name, Description="of others", TagSpecifications=tagged["security-group"]
+            )
+            client.create_volume(AvailabilityZone=f"{code}a", Size=1, TagSpecifications=tagged["volume"])
+    yield left_in()
+    for code in CODES:
+        ec2_backends[ACCOUNT][code].reset()
 
 
 def in_a_hurry():

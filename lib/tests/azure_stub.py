@@ -12,6 +12,7 @@ from collections import Counter
 from urllib.parse import parse_qs
 
 from azure_description import Refused, checked
+from cloud_stub import LOOK_ALIKE
 
 SUBSCRIPTION = "5ec2e700-0000-4000-8000-00000000f00d"
 REGIONS = {"westeurope": "West Europe", "eastus": "East US", "norwaywest": "Norway West"}
@@ -53,6 +54,14 @@ class Cloud:
         self.operations, self.deleting, self.addresses, self.refused = {}, {}, 0, []
         self.address = ""
         self.quotas, self.unregistered, self.not_stopping = COMPUTE_QUOTAS | NETWORK_QUOTAS, (), ()
+
+    def with_others(self):
+        """Make groups of others, whose names and tags resemble those of runs; return a copy of what is there."""
+        for number, tags in enumerate(LOOK_ALIKE):
+            name = f"wanbench-{number:016x}-westeurope"
+            group = {"name": name, "location": "westeurope", "tags": dict(tags), "properties": {}}
+            self.made[f"resourcegroups/{name}"] = group
+        return copy.deepcopy(self.made)
 
     def answer(self, verb, path, query, body):
         """Status, body and headers of an answer; None for none."""

@@ -9,6 +9,16 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
+LOOK_ALIKE = (
+    {"wanbench:owner": "eve"},
+    {"wanbench:campaign": "02-pairs", "wanbench:expires": "2020-01-01T00:00:00Z"},
+    {"wanbench-run": "1"},
+    {"Wanbench:Run": "1"},
+    {"Name": "wanbench:run"},
+    {"wanbench:run": ""},
+)
+"""Tags of others, which resemble those of runs."""
+
 
 class Current:
     """The stand-in of the moment, so that each test or kill has a new one at the same address."""

@@ -3,6 +3,7 @@ A stand-in for Google's Compute API on this machine, over HTTP: it refuses what 
 keeps what is made, and answers with operations that are pending for a while.
 """
 
+import copy
 import json
 import re
 import threading
@@ -10,6 +11,7 @@ import time
 from collections import Counter
 from urllib.parse import parse_qsl
 
+from cloud_stub import LOOK_ALIKE
 from gcp_description import Refused, checked
 from lazily import lazily
 
@@ -45,6 +47,20 @@ class Cloud:
         self.operations, self.requests, self.stopping, self.addresses = {}, {}, {}, 0
         self.quotas, self.project_quotas, self.refused = dict(QUOTAS), dict(PROJECT_QUOTAS), []
         self.unreachable = None
+
+    def with_others(self):
+        """Make resources of others, whose names and tags resemble those of runs; return a copy of what is there."""
+        kinds = {"networks": "global", "firewalls": "global", "subnetworks": "us-west1"}
+        kinds |= dict.fromkeys(("disks", "instances"), "us-west1-a")
+        texts = ["", "wanbench:run", '["wanbench:run"]', '"wanbench:run"', '{"wanbench:run": 5}']
+        for number, described in enumerate([*map(json.dumps, LOOK_ALIKE), *texts]):
+            for kind, place in kinds.items():
+                name = f"wanbench-{number:016x}-hosts"
+                made = getattr(compute_v1, kind[:-1].capitalize())(name=name, description=described)
+                if kind == "instances":
+                    made.network_interfaces = [compute_v1.NetworkInterface(subnetwork="theirs")]
+                self.made[kind, place, name] = made
+        return copy.deepcopy(self.made)
 
     def answer(self, verb, path, query, body):
         """Status, body and headers of an answer; None for none."""

@@ -3,7 +3,7 @@
 import json
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wanbench.errors import CommandError
 from wanbench.measure.labs.base import Completed, Host, Lab, Process
@@ -38,8 +38,15 @@ def well(host, command) -> Reply:
     return Reply(json.dumps({"start": {}, "intervals": [], "end": {}}).encode())
 
 
+def counted(reply, command) -> Reply:
+    """PING_TEXT with as many packets as the command asks for."""
+    n = command[command.index("-c") + 1].encode() if command[0] == "ping" and "-c" in command else b"1"
+    return replace(reply, stdout=reply.stdout.replace(b"\n1 packets", b"\n%s packets" % n))
+
+
 class ScriptedProcess(Process):
     def __init__(self, command, reply):
+        reply = counted(reply, command)
         self.command, self._reply = tuple(command), reply
         self._started, self._killed = now_utc(), threading.Event()
         self.stopped = False

@@ -14,6 +14,7 @@ import sys
 import tempfile
 from itertools import permutations
 from pathlib import Path
+from types import MappingProxyType
 from uuid import uuid4
 
 import yaml
@@ -80,15 +81,22 @@ class SshdLab:
         For keys, settings and the inventory.
     links : mapping
         Those of the regions; the operator's are added, and their delay is `control_delay_ms`.
+    environment : mapping
+        Variables that every login has.
+    hosts_per_region : int
+        How many hosts of each region the inventory lists. All hosts of a region share its sshd.
     """
 
-    def __init__(self, folder, links, control_delay_ms=1.0):
+    def __init__(self, folder, links, control_delay_ms=1.0, environment=MappingProxyType({}), hosts_per_region=1):
         self.folder = folder
+        variables = " ".join(f"{name}={value}" for name, value in environment.items())
+        self.config = CONFIG + (f"SetEnv {variables}\n" if variables else "")
         self.regions = list(dict.fromkeys(region for pair in links for region in pair))
         control = {
             pair: LinkSettings(control_delay_ms) for region in self.regions for pair in permutations((OPERATOR, region))
         }
-        self.lab = LocalLab([*self.regions, OPERATOR], {**links, **control}, seed=1)
+        given = {"hosts_per_region": hosts_per_region, "seed": 1}
+        self.lab = LocalLab([*self.regions, OPERATOR], {**links, **control}, **given)
         self._daemons = {}
 
     def __enter__(self):
@@ -116,7 +124,9 @@ class SshdLab:
         """Start the region's sshd; with a boot id of its own, as if the host had been rebooted."""
         number = self.regions.index(region)
         config = self.folder / f"{number}.conf"
-        config.write_text(CONFIG.format(port=PORT, address=self.address(region), folder=self.folder, number=number))
+        config.write_text(
+            self.config.format(port=PORT, address=self.address(region), folder=self.folder, number=number)
+        )
         words = [shutil.which("sshd", path=search_path()), "-D", "-e", "-f", str(config)]
         if boot_id is not None:
             (self.folder / f"{number}.boot_id").write_text(f"{boot_id}\n")
@@ -162,12 +172,13 @@ class SshdLab:
         proxy = [*self.lab.entering(OPERATOR), sys.executable, str(forward), "%h", "%p"]
         hosts = [
             {
-                "name": f"host-{number}",
+                "name": f"host-{number}" + f"-{place}" * (self.lab.hosts_per_region > 1),
                 "region": region,
                 "control_address": self.address(region),
-                "address": self.address(region),
+                "address": host.address,
             }
             for number, region in enumerate(self.regions)
+            for place, host in enumerate(self.lab.hosts[region])
         ]
         path = self.folder / "inventory.yml"
         shared = {

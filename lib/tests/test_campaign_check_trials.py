@@ -101,6 +101,10 @@ def test_a_path_is_one_of_the_lab_and_no_link_of_a_real_network_is_set():
         check_trials(plan_of(replace(TRIAL, link=link)), lab, REGIONS, {})
     lab.path_names = ("internet", "private")
     check_trials(plan_of(replace(TRIAL, path="private", link=link)), lab, REGIONS, {})
+    lab.kind = "ssh"
+    check_trials(plan_of(replace(FAR, path="private")), lab, (), {}, ["far"])
+    with pytest.raises(ParameterError, match="has path 'private'; allowed: None, because brokers on hosts by SSH"):
+        check_trials(plan_of(replace(TRIAL, path="private")), lab, REGIONS, {})
 
 
 def test_actions_need_their_broker_and_links_that_can_be_changed():
@@ -113,6 +117,14 @@ def test_actions_need_their_broker_and_links_that_can_be_changed():
     nobody = BrokerActions((BrokerAction("restart", 4),))
     with pytest.raises(ParameterError, match="restart broker 4 at 0 s”; allowed: brokers 1 to 3"):
         check_trials(plan_of(replace(TRIAL, alongside=(nobody,))), Small(REGIONS, LINKS), REGIONS, {})
+
+
+def test_a_disk_is_limited_only_where_brokers_wait_for_it():
+    worn = replace(TRIAL, alongside=(BrokerActions((BrokerAction("disk", 1, disk_bytes_per_s=1e6),)),))
+    with pytest.raises(ParameterError, match="slows only writes that brokers wait for; set log"):
+        check_trials(plan_of(worn), Small(REGIONS, LINKS), REGIONS, {})
+    flushed = {"settings": {"log.flush.interval.messages": 1}}
+    check_trials(plan_of(worn), Small(REGIONS, LINKS), REGIONS, flushed)
 
 
 FAR = replace(TRIAL, cluster="far", load=KafkaLoad(replication=5))

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import time
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -11,6 +12,7 @@ from example_site import CELLS, make_checkout
 
 from wanbench import __main__, cli, doctor
 from wanbench.measure import kafka
+from wanbench.measure.kafka.programs import process_limit
 from wanbench.measure.labs.local import LocalLab
 from wanbench.publish import notebooks
 from wanbench.publish.site import Record
@@ -244,8 +246,11 @@ def test_doctor_is_well_when_all_is_there(monkeypatch, capsys):
     monkeypatch.setattr("wanbench.publish.pictures.browser", lambda: "/bin/chromium")
     monkeypatch.setattr(LocalLab, "unavailable", classmethod(lambda _: None))
     monkeypatch.setattr(kafka, "unavailable", lambda: None)
+    monkeypatch.setattr(process_limit, "group_for", lambda pid, limit: SimpleNamespace(way="cgroup v2", remove=str))
+    monkeypatch.setattr(process_limit, "disk_limit", lambda *_: process_limit.Limit({}, {}, {"device": "254:0"}))
     assert cli.main(["doctor"]) == 0
     out = capsys.readouterr().out
+    assert "ok       disk limit for slow disks of brokers (optional): " in out and "by cgroup v2" in out
     assert "MISSING" not in out and "iperf3" in out and "/bin/iperf3" in out
     assert "its links are emulated in user space" in out
 
@@ -255,6 +260,9 @@ def test_doctor_says_what_is_missing_and_how_to_get_it(monkeypatch, capsys):
     monkeypatch.setattr("wanbench.publish.pictures.browser", lambda: None)
     monkeypatch.setattr(LocalLab, "unavailable", classmethod(lambda _: "the kernel has no /dev/net/tun"))
     monkeypatch.setattr(kafka, "unavailable", lambda: "Java on this machine is 8")
+    monkeypatch.setattr(process_limit, "group_for", lambda pid, limit: None)
+    limit = process_limit.Limit({"cgroup v2": "io"}, {}, {"device": "254:0"})
+    monkeypatch.setattr(process_limit, "disk_limit", lambda *_: limit)
     assert cli.main(["doctor"]) == 1
     out = capsys.readouterr().out
     assert out.count("MISSING") == 4
@@ -265,6 +273,8 @@ def test_doctor_says_what_is_missing_and_how_to_get_it(monkeypatch, capsys):
         "apt-get install chromium fonts-dejavu-core",
         "the kernel has no /dev/net/tun",
         "Java on this machine is 8",
+        "not here disk limit",
+        "the kernel does not allow it by cgroup v2 (io) here; run as root",
     ):
         assert remedy in out
 

@@ -63,7 +63,7 @@ def conda_versions(text):
         for requirement in entry["pip"] if isinstance(entry, dict) else [entry]:
             if requirement.startswith("--editable"):
                 continue
-            name, _, version = re.sub(r"\[.*\]", "", requirement).replace("==", "=").partition("=")
+            name, _, version = re.sub(r"\[.*\]| ;.*", "", requirement).replace("==", "=").partition("=")
             name = canonicalize_name(name.strip())
             assert name not in versions, f"{name} is listed twice"
             versions[name] = version.strip() or None

@@ -27,9 +27,10 @@ def test_ping_keeps_what_was_printed(tmp_path):
         *("ping", "-D", "-n", "-c", "7", "-i", "0.25", "-s", "100", "-W", "2"),
         "10.0.0.2",
     )
-    assert (tmp_path / f"ping/{STEM}.txt").read_bytes() == PING_TEXT
+    text = PING_TEXT.replace(b"\n1 packets", b"\n7 packets")
+    assert (tmp_path / f"ping/{STEM}.txt").read_bytes() == text
     assert (file.path, file.experiment, file.returncode) == (f"ping/{STEM}.txt", "ping", 0)
-    assert file.command == lab.processes[0].command and file.bytes == len(PING_TEXT)
+    assert file.command == lab.processes[0].command and file.bytes == len(text)
     assert file.started_at_utc <= file.ended_at_utc
     assert [p.name for p in (tmp_path / "ping").iterdir()] == [f"{STEM}.txt"]
 
@@ -49,9 +50,16 @@ def test_ping_without_any_reply_is_a_result(tmp_path):
 
 def test_a_ping_that_was_killed_is_a_failure_even_if_its_status_is_1(tmp_path):
     killed = PING_TEXT[: PING_TEXT.index(b"packets transmitted")]
-    with pytest.raises(ExperimentError, match=r"on aws.* ended with status 1") as caught:
+    with pytest.raises(ExperimentError, match=r"on aws.* ended before it had sent 20") as caught:
         carry_out(Ping(), tmp_path, lambda host, command: Reply(killed, returncode=1))
     assert [file.bytes for file in caught.value.files] == [len(killed)]
+
+
+def test_a_ping_that_was_interrupted_is_a_failure_though_its_status_is_0(tmp_path):
+    interrupted = PING_TEXT.replace(b"\n1 packets", b"\n15 packets")
+    with pytest.raises(ExperimentError, match=r"on aws.* ended before it had sent 5 echoes") as caught:
+        carry_out(Ping(count=5), tmp_path, lambda host, command: Reply(interrupted))
+    assert [file.bytes for file in caught.value.files] == [len(interrupted)]
 
 
 def test_ping_that_cannot_ping_fails_and_keeps_its_words(tmp_path):

@@ -1,15 +1,25 @@
 """What a trial does around its load."""
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from threading import Event
 from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
+from patience import PATIENCE_S
 from scripted_lab import Reply, ScriptedLab, well
 
 from wanbench.errors import LabError, ParameterError
-from wanbench.measure.experiments import ExperimentError, Iperf3, KafkaLoad, KafkaTrial, Ping, kafka_trial
+from wanbench.measure.experiments import (
+    ExperimentError,
+    Iperf3,
+    KafkaLoad,
+    KafkaOpenLoop,
+    KafkaTrial,
+    Ping,
+    kafka_trial,
+)
 from wanbench.measure.links import LinkSettings
 from wanbench.runs import write_raw
 from wanbench.runs.journal import now_utc
@@ -110,6 +120,8 @@ def test_a_trial_sets_both_directions_for_its_time_and_starts_what_is_beside_fir
 def test_what_cannot_run_beside_a_load_is_refused_before_it_is_tried():
     with pytest.raises(ParameterError, match=r"alongside has ping: 2 echoes .*; allowed: experiments"):
         KafkaTrial(LOAD, alongside=(Ping(count=2),))
+    with pytest.raises(ParameterError, match=r"trickle is KafkaLoad.*; allowed: a KafkaOpenLoop"):
+        KafkaTrial(LOAD, trickle=LOAD)
 
 
 def test_a_trial_that_fails_keeps_what_was_printed(hosts, tmp_path):
@@ -123,6 +135,44 @@ def test_a_trial_that_fails_keeps_what_was_printed(hosts, tmp_path):
         "ping",
         "processor_use",
     ]
+
+
+def made_trickle(log, *, starts=True):
+    over = Event()
+
+    class MadeTrickle(KafkaOpenLoop):
+        def session(self, cluster, producers, consumers, folder, stem, when_sending):
+            def run():
+                if starts:
+                    when_sending()
+                    assert over.wait(PATIENCE_S)
+                log.append("trickle")
+                about = {"started_at_utc": now_utc(), "ended_at_utc": now_utc()}
+                files = [write_raw(folder, "trickle", f"{stem}.txt", b"z", **about)]
+                if not starts:
+                    raise ExperimentError("no client was ready", files)
+                return files
+
+            return SimpleNamespace(run=run, over=over)
+
+    return MadeTrickle(100)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_trickle_sends_before_the_load_and_ends_with_it(hosts, tmp_path, fails):
+    hosts[0].cluster, log = MadeCluster(hosts[0].lab), []
+    trial = KafkaTrial(MadeLoad(log, fails=fails), trickle=made_trickle(log))
+    with pytest.raises(ExperimentError, match="the producer died") if fails else nullcontext() as caught:
+        files = trial.run(*hosts, tmp_path, "t")
+    kept = {file.experiment for file in (caught.value.files if fails else files)}
+    assert log == ["load", "trickle"] and kept == {"processor_use", "trickle", "kafka_load"}
+
+
+def test_a_trickle_that_cannot_start_fails_the_trial(hosts, tmp_path):
+    hosts[0].cluster, log = MadeCluster(hosts[0].lab), []
+    with pytest.raises(ExperimentError, match="no client was ready") as caught:
+        KafkaTrial(MadeLoad(log), trickle=made_trickle(log, starts=False)).run(*hosts, tmp_path, "t")
+    assert log == ["trickle"] and "trickle" in {file.experiment for file in caught.value.files}
 
 
 def test_nothing_goes_with_a_load_that_never_sends(hosts, tmp_path):

@@ -113,7 +113,7 @@ def test_what_else_is_refused(tmp_path):
     with pytest.raises(ParameterError, match="columns has rx; allowed: time"):
         read(tmp_path, GOOD, columns={"rx": "in_mbps"})
     for text in ('[{"time": [1]}]', "[1]", "[{"):
-        with pytest.raises(RawDataError, match="a list of JSON objects"):
+        with pytest.raises(RawDataError, match="a list with a JSON object"):
             read(tmp_path, text)
     bare = read(tmp_path, GOOD.replace("capacity_gbps", "x"))["metrics"]
     with pytest.raises(MissingDataError, match="give capacity_bps"):

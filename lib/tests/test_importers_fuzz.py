@@ -180,7 +180,7 @@ def test_locations(data):
 @FUZZ
 @given(st.lists(st.sampled_from([text for text in ODD if text != "\udcff"]), min_size=1, max_size=6))
 def test_numbers_and_times(texts):
-    one = sheet.Sheet("x", {}, {"a": texts, "b": texts}, range(1, len(texts) + 1))
+    one = sheet.Sheet({"path": "x"}, {"a": texts, "b": texts}, range(1, len(texts) + 1))
     numbers, times = one.number("a"), one.time("b", "Europe/Berlin")
     assert (numbers.isna() | (numbers >= 0)).all() and str(times.dt.tz) == "UTC"
 

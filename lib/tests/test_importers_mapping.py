@@ -118,6 +118,9 @@ def test_a_time_needs_a_zone(tmp_path):
     found = read(tmp_path, text, mapping | {"time_zone": "Europe/Berlin"})
     assert found["unread"].line_number.tolist() == [2], "the hour that the clocks skipped"
     assert found["tests"].started_at_utc.astype(str).tolist()[0] == "2025-03-30 01:30:00+00:00"
+    zoned = mapping | {"time_zone": "Europe/Berlin", "missing": ["unknown"]}
+    found = read(tmp_path, text.replace("2025-03-30T02:30:00", "Unknown"), zoned)
+    assert found["unread"].empty and found["tests"].started_at_utc.isna().tolist() == [True, False, False]
 
 
 def test_a_transfer_has_a_stream(tmp_path):

@@ -1,4 +1,4 @@
-"""Latency matrices in CSV: layouts, cells, what is left out and reported. All numbers are made up."""
+"""Latency matrices in CSV and Markdown: layouts, cells, what is left out and reported. All numbers are made up."""
 
 import gzip
 import lzma
@@ -21,6 +21,16 @@ PLAIN = (
     "eu-west-1,67.3,0.5,201.25\n"
     "ap-northeast-1,146,202,0.4\n"
 )
+
+
+MARKDOWN = """## Round trips {#a}
+
+| Average latency (ms) | us-east-1 | **Ireland** | Tokyo |
+|:--|:-:|--:|---|
+| **us-east-1** | 0.6 | 67.1 | 145 |
+|Ireland|67.3| |201.25|
+  | Tokyo | 146 ms | 202 | - |
+"""
 
 
 TIMES = {
@@ -88,6 +98,12 @@ def test_the_diagonal_is_left_out_and_said(read):
     found = read(PLAIN, statistic="mean")
     assert remarks(found) == ["values from a region to itself: 3, 0.4 to 0.6 ms"]
     assert remarks(read(re.sub(r"\b0\.\d\b", "-", PLAIN), statistic="mean")) == []
+
+
+def test_a_table_in_markdown(read):
+    found = read(MARKDOWN, name="latency.md", cloud="aws")
+    assert times(found) == TIMES and found["pings"].test_id[0] == "latency.md:5:3"
+    assert remarks(found) == ["values from a region to itself: 1, 0.6 to 0.6 ms"]
 
 
 @pytest.mark.parametrize(
@@ -185,10 +201,9 @@ def test_a_row_per_pair_is_for_another_importer(read):
 
 
 @pytest.mark.parametrize("delimiter", ["\t", ";", "|"])
-def test_delimiters_are_found_or_given(read, delimiter):
+def test_delimiters_are_found(read, delimiter):
     text = PLAIN.replace(",", delimiter)
     assert times(read(text, statistic="mean")) == TIMES
-    assert times(read(text, statistic="mean", delimiter=delimiter)) == TIMES
 
 
 @pytest.mark.parametrize(
@@ -277,20 +292,7 @@ def test_cells_beyond_the_header_are_said(read):
     assert found["unread"].iloc[0].expected == "nothing at row 'us-east-1' in a column without a region"
 
 
-def test_two_lines_and_two_columns_of_names(read):
-    clouds = ",,AWS,,GCP\n,,us-east-1,eu-west-1,us-east1\nAWS,us-east-1,,70,\n,eu-west-1,71,,\nGCP,us-east1,18,95,\n"
-    expected = {
-        (VIRGINIA, IRELAND): 70.0,
-        (IRELAND, VIRGINIA): 71.0,
-        ("gcp:us-east1", VIRGINIA): 18.0,
-        ("gcp:us-east1", IRELAND): 95.0,
-    }
-    assert times(read(clouds, statistic="mean")) == expected
-    both = (
-        "code,name,us-east-1,eu-west-1\n,,US East (N. Virginia),Europe (Ireland)\nus-east-1,N. Virginia,,70\n"
-        'eu-west-1,"EU (Ireland)",71,\n'
-    )
-    assert times(read(both, statistic="mean")) == {(VIRGINIA, IRELAND): 70.0, (IRELAND, VIRGINIA): 71.0}
+def test_names_may_have_line_breaks(read):
     broken = 'x,"N. Virginia\nus-east-1","Ireland\neu-west-1"\n"N. Virginia\nus-east-1",,70\n"Ireland\neu-west-1",zz,\n'
     found = read(broken, statistic="mean")
     assert times(found) == {(VIRGINIA, IRELAND): 70.0}
@@ -352,7 +354,6 @@ def test_files_that_cannot_be_read(tmp_path):
         ({"statistic": "mode"}, "statistic is 'mode'; allowed: 'min'"),
         ({"unit": "min"}, "unit is 'min'; allowed: 'ms'"),
         ({"decimal": ";"}, "decimal is ';'"),
-        ({"delimiter": ", "}, "delimiter is ', '"),
         ({"cloud": "oci"}, "cloud is 'oci'; allowed: 'aws'"),
         ({"about": {"author": "me"}}, "allowed: a mapping of title"),
     ],

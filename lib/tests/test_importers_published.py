@@ -2,13 +2,12 @@
 
 import pytest
 from pandas.testing import assert_frame_equal
-from published_studies import import_originals, write_tables
+from published_studies import STUDIES, available, import_originals, write_tables
 
 from wanbench import tables
 from wanbench.errors import ParameterError
 from wanbench.folders import published_folder
-from wanbench.read.importers import available, read_published
-from wanbench.read.importers.published import STUDIES
+from wanbench.read.importers import read_published
 
 
 @pytest.mark.parametrize("name", STUDIES)

@@ -64,7 +64,7 @@ def test_plain_text_of_iperf3_is_told_by_content(tmp_path):
 def test_a_regular_expression(tmp_path):
     top = folder(tmp_path, **{"GCP.us-east4-to-AWS.us-east-1.jsonDOTtxt": IPERF3})
     found = importers.read_folder(
-        top, r"(?P<from_cloud>\w+)[.](?P<from>.+)-to-(?P<to_cloud>\w+)[.](?P<to>.+)[.]json[.]txt", kind="iperf3"
+        top, r"(?P<from_cloud>\w+)[.](?P<from>.+)-to-(?P<to_cloud>\w+)[.](?P<to>.+)[.]json[.]txt"
     )
     assert found["tests"][["from_region", "to_region"]].values.tolist() == [["gcp:us-east4", A]]
 
@@ -145,8 +145,6 @@ def test_folders_that_cannot_be_read(tmp_path):
         importers.read_folder(tmp_path / "none")
     with pytest.raises(RawDataError, match=r"a name like .* \(no file of 1 can be read\)"):
         importers.read_folder(folder(tmp_path, a=b""))
-    with pytest.raises(ParameterError, match="kind is 'flent'; allowed: 'ping', 'iperf3'"):
-        importers.read_folder(tmp_path, kind="flent")
     with pytest.raises(ParameterError, match="allowed: a mapping of title, address"):
         importers.read_folder(tmp_path, about={"author": "me"})
 

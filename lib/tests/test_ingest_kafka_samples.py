@@ -7,13 +7,13 @@ import pytest
 from reading import tools
 
 from wanbench import tables
-from wanbench.folders import shared_folder
+from wanbench.folders import root
 from wanbench.read import ingest
 from wanbench.read.ingest import kafka_load
 
 FOLDER = Path(__file__).parent / "samples" / "kafka_perf"
 SAMPLES = sorted(FOLDER.glob("*.txt"))
-SHARED = shared_folder() / "kafka_perf"
+SHARED = root().parent / "shared/data/kafka_perf"
 MIB_S = 8 * 2**20
 
 

@@ -11,7 +11,7 @@ from wanbench import folders, tables
 from wanbench.errors import RawDataError
 from wanbench.read.ingest import openmessaging
 
-SHARED = folders.shared_folder() / "omb"
+SHARED = folders.root().parent / "shared/data/omb"
 OLDER = {
     "workload": "w",
     "driver": "Kafka",

@@ -280,12 +280,12 @@ def test_counters_of_a_resumed_run_are_summed(tmp_path):
     assert out["unread"].path.tolist() == ["links/counters.3.json"]
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b'[{"region": 5}]', b"[" * 100_000])
-def test_counters_of_devices_that_are_none_are_named(tmp_path, content):
+@pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b'[{"from_region": 5}]', b"[" * 100_000])
+def test_counters_of_links_that_are_none_are_named(tmp_path, content):
     run = RunFolder(tmp_path / "run")
-    run.event("lab-closed", files=[run.file("devices/counters.json", content)])
+    run.event("lab-closed", files=[run.file("links/counters.json", content)])
     out = ingest.read_run(run.folder)
-    assert "device_counters" not in out and out["unread"].path.tolist() == ["devices/counters.json"]
+    assert out["link_counters"].empty and out["unread"].path.tolist() == ["links/counters.json"]
 
 
 def test_cuts(tmp_path):

@@ -24,7 +24,18 @@ SMALL = BrokerSize("small", 0.3, 2e7, price_usd_per_hour=0.01)
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"name": ""}, {"processors": 0}, {"link_bps": 10}, {"price_usd_per_hour": -1}, {"link_bps": "fast"}]
+    "wrong",
+    [
+        {"name": ""},
+        {"processors": 0},
+        {"link_bps": 10},
+        {"price_usd_per_hour": -1},
+        {"link_bps": "fast"},
+        {"burst_bps": 1e6, "burst_bytes": 1e6},
+        {"link_bps": 1e6, "burst_bps": 2e6},
+        {"link_bps": 1e6, "burst_bytes": 9},
+        {"link_bps": 2e6, "burst_bps": 1e6, "burst_bytes": 1e6},
+    ],
 )
 def test_a_size_that_cannot_be_is_refused(wrong):
     with pytest.raises(ParameterError, match="BrokerSize"):
@@ -35,6 +46,8 @@ def test_a_trial_takes_one_size_or_one_per_broker():
     load = KafkaLoad()
     assert KafkaTrial(load, broker_sizes=[SMALL, None]).broker_sizes == (SMALL, None)
     assert "small (0.3 processors, 20 Mbit/s)" in str(KafkaTrial(load, broker_sizes=SMALL))
+    bursting = BrokerSize("bursting", None, 8e6, burst_bps=24e6, burst_bytes=16e6)
+    assert str(bursting) == "bursting (8 Mbit/s, 24 Mbit/s for 16 MB of credit)"
     for wrong in ("small", [None], [SMALL, "large"], []):
         with pytest.raises(ParameterError, match="broker_sizes"):
             KafkaTrial(load, broker_sizes=wrong)

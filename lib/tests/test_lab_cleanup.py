@@ -287,16 +287,16 @@ def as_nobody(code, folder, *, device=False):
 
 
 SLOW_AND_DIE = """from pathlib import Path
-    from wanbench.measure.kafka.programs import processor_share
+    from wanbench.measure.kafka.programs import process_limit
     from wanbench.measure.labs.programs import program_command
     host = lab.host("a")
     host.start(["sh", "-c", "echo $$ > $0; exec sleep 600", host.scratch + "/pid"])
     while not Path(host.scratch, "pid").exists() or not Path(host.scratch, "pid").read_text():
         time.sleep(0.05)
-    words = program_command(host, Path(processor_share.__file__))
+    words = program_command(host, Path(process_limit.__file__))
     slowing = host.start([*words, "--pid-file", host.scratch + "/pid", "--share", "0.1"])
     slowing.wait_for_output("share", 20)
-    listed = Path(host.scratch, "processor-groups")
+    listed = Path(host.scratch, "control-groups")
     print(listed.read_text().strip() if listed.exists() else "none", flush=True)
     os.kill(os.getpid(), signal.SIGKILL)"""
 

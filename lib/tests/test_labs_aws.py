@@ -89,14 +89,16 @@ def test_a_lab_on_aws_is_tagged_closed_to_others_and_gone_afterwards(idle):
     assert left_in() == [] and not list(leases.lease_folder().iterdir())
 
 
-def test_a_killed_driver_leaves_nothing_that_sweep_does_not_find(idle, drive):
-    # It makes some 50 calls: it finds out, launches, waits, and takes down.
-    for killed_at in random.Random(14).sample(range(13, 45), 3):
-        assert drive(killed_at) == -signal.SIGKILL
-        assert comes_about(idle)
-        assert left_in() or leases.free_leases()
-        assert sweep_now() == 0
-        assert left_in() == [] and not list(leases.lease_folder().iterdir())
+def test_a_killed_driver_leaves_nothing_that_sweep_does_not_find_and_nothing_of_others_is_touched(idle, drive):
+    with aws_driver.with_others() as others:
+        # It makes some 50 calls: it finds out, launches, waits, and takes down.
+        for killed_at in random.Random(14).sample(range(13, 45), 3):
+            assert drive(killed_at) == -signal.SIGKILL
+            assert comes_about(idle)
+            assert left_in() != others or leases.free_leases()
+            assert sweep_now() == 0
+            assert left_in() == others and not list(leases.lease_folder().iterdir())
+        assert sweep_now(everything=True) == 0 and left_in() == others
 
 
 def test_sweep_asks_and_leaves_what_may_be_in_use_elsewhere(idle, capsys):

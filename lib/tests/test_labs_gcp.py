@@ -126,7 +126,9 @@ def test_a_lab_is_tagged_closed_to_others_and_gone_afterwards(cloud):
     assert all("already being used" in reason for reason in cloud.refused)
 
 
-def test_a_killed_driver_leaves_nothing_that_sweep_does_not_find(cloud):
+def test_a_killed_driver_leaves_nothing_that_sweep_does_not_find_and_nothing_of_others_is_touched(cloud):
+    others = cloud.with_others()
+
     def drive(killed_at):
         gc.freeze()  # what the parent left to be collected may need threads that a fork does not have
         killed_at_call(clients.Gcp, killed_at)
@@ -139,9 +141,10 @@ def test_a_killed_driver_leaves_nothing_that_sweep_does_not_find(cloud):
         driver.start()
         driver.join()
         assert driver.exitcode == -signal.SIGKILL
-        assert cloud.made and leases.free_leases("gcp") and not leases.free_leases("aws")
+        assert cloud.made != others and leases.free_leases("gcp") and not leases.free_leases("aws")
         assert sweep_now(cloud) == 0
-        assert cloud.made == {} and not list(leases.lease_folder().iterdir())
+        assert cloud.made == others and not list(leases.lease_folder().iterdir())
+    assert sweep_now(cloud, everything=True) == 0 and cloud.made == others
 
 
 def test_what_is_left_out_of_reach_is_an_error_and_sweep_asks(cloud, monkeypatch, capsys, tmp_path):

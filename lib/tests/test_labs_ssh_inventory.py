@@ -1,15 +1,16 @@
 """The inventory of SSH hosts: what is wrong is named with file, host and field; and the command line of a login."""
 
 import shlex
+from copy import copy
 
 import pytest
 import yaml
 
-from wanbench.errors import ParameterError
+from wanbench.errors import LabError, ParameterError
 from wanbench.measure import campaign
 from wanbench.measure.experiments import Ping
 from wanbench.measure.labs import matrix_links
-from wanbench.measure.labs.ssh import SshLab, read_inventory
+from wanbench.measure.labs.ssh import SshHost, SshLab, read_inventory
 from wanbench.measure.labs.ssh import lab as facts
 from wanbench.measure.plan import make_plan
 
@@ -53,6 +54,25 @@ def test_a_host_may_have_an_ipv6_address_too(read, content):
     assert one.as_dict()["address_ipv6"] == "2001:db8::1" and "address_ipv6" not in two.as_dict()
 
 
+def test_hosts_may_have_an_address_on_each_of_several_paths(read, content):
+    one, two = content["hosts"]
+    del one["address"]
+    one["paths"] = {"private": "10.0.0.1", "internet": "192.0.2.1"}
+    with pytest.raises(ParameterError, match="the same names for all hosts of a lab, or for none"):
+        SshLab(["aws:eu-west-1", "own:cellar"], inventory=read(content))
+    two["paths"] = {"internet": "192.0.2.2", "private": "10.0.0.2"}
+    lab = SshLab(["aws:eu-west-1", "own:cellar"], inventory=read(content))
+    assert lab.path_names == ("internet", "private") and all(host.paths is lab for host in lab.all_hosts())
+    seen = copy(lab.host("own:cellar"))
+    before = lab.settings["hosts"]
+    for path, addresses in (("private", ("10.0.0.1", "10.0.0.2")), ("internet", ("192.0.2.1", "192.0.2.2"))):
+        lab.use(path)
+        assert (lab.host("aws:eu-west-1").address, seen.address) == addresses
+        assert before == [entry.as_dict() for entry in lab._entries], "a run goes on whichever path was used last"
+    with pytest.raises(ParameterError, match="path is 'vpn'; allowed: 'internet', 'private'"):
+        lab.use("vpn")
+
+
 def test_hosts_have_their_own_fields_and_the_defaults(read, content, tmp_path):
     inventory = read(content)
     one, two = (entry.host for entry in inventory.entries)
@@ -93,6 +113,7 @@ def test_hosts_have_their_own_fields_and_the_defaults(read, content, tmp_path):
         ({"jump": None, "proxy_command": ["nc", "%r"]}, "host 'one': proxy_command is '%r'; allowed: percent"),
         ({"proxy_command": ["nc"]}, "host 'one' has both jump and proxy_command"),
         ({"sudo": 1}, "host 'one': sudo is 1; allowed: True or False"),
+        ({"paths": {"vpn": "10.0.0.1"}}, "host 'one' has both address and paths; allowed: one of them"),
         ({"name": "two"}, "two hosts have the name 'two'"),
         ({"address": "192.0.2.2"}, "two hosts have the address '192.0.2.2'"),
     ],
@@ -140,3 +161,8 @@ def test_the_command_that_installs_is_that_of_the_host():
         facts.install_command(found, ["java", "sar", "sadf"]) == "sudo dnf install -y java-17-openjdk-headless sysstat"
     )
     assert facts.install_command({**found, "manager": None}, ["iperf3", "ss"]) == "install iperf3, ss"
+
+
+def test_a_host_without_a_login_cannot_be_opened():
+    with pytest.raises(LabError, match="a/0 cannot be opened: it has no login"):
+        SshHost("a/0", "a", "").open()

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -65,8 +64,6 @@ def test_what_stays_when_it_is_killed_is_ended_by_the_next(tmp_path):
     one.process.kill()
     one.process.wait()
     assert runs(pid) and one.folder.exists()
-    hour_ago = time.time() - 3600
-    os.utime(one.folder, (hour_ago, hour_ago))
     other = Supervised(tmp_path)
     assert comes_about(lambda: not runs(pid)) and not one.folder.exists()
     assert other.folder.stat().st_mode & 0o777 == 0o700

@@ -30,6 +30,8 @@ from wanbench.regions import distance_km, light_rtt_ms
         ({"delay_ms": 10, "jitter_correlation_s": 0}, "jitter_correlation_s is 0"),
         ({"delay_ms": 10, "loss": 0.1, "mean_loss_burst": 0.5}, "mean_loss_burst is 0.5"),
         ({"delay_ms": 10, "queue_packets": 0}, "queue_packets is 0"),
+        ({"delay_ms": 10, "queue_packets": 2.5}, "queue_packets is 2.5; allowed: a whole number"),
+        ({"delay_ms": 10, "mtu_bytes": 1400.5}, "mtu_bytes is 1400.5; allowed: a whole number"),
         ({"delay_ms": 10, "codel_target_ms": 0}, "codel_target_ms is 0"),
         ({"delay_ms": 10, "ecn": True}, "ecn is True without codel_target_ms"),
         ({"delay_ms": 10, "schedule": [5]}, "step 1 of the schedule"),

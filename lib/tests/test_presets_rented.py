@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from wanbench.cli import main
 from wanbench.measure.campaign import start
 from wanbench.measure.labs import CLOUDS
 from wanbench.measure.labs.aws import preflight
@@ -71,6 +72,34 @@ def test_one_kafka_over_three_regions(dry_run):
     assert set(lab.sysctls) == {"net.core.rmem_max", "net.core.wmem_max"} and len(plan.tests) == 2 * 11
     assert expected.hosts == 3 and expected.hours == pytest.approx((plan.expected_s() + SET_UP_S) / 3600)
     assert expected.unknown == [] and 1 < expected.high_usd < lab.lab.budget_usd
+
+
+def test_nine_brokers_and_six_hosts_for_clients(dry_run):
+    plan, lab, expected = dry_run("06-geo-kafka", "gcp-nine-brokers")
+    assert [broker.host.name for broker in lab.cluster.brokers] == [f"{a}/{n}" for a in plan.regions for n in range(3)]
+    trials = {test.setting: plan.experiments_of(test)[0] for test in plan.tests}
+    assert trials["tuned"].client_regions == tuple(f"{a}/{n}" for n in (3, 4) for a in plan.regions)
+    tuned = trials["tuned"].load
+    article = (72, 3, 131_072, "lz4", 18, 50, "all")
+    assert article == tuple(
+        getattr(tuned, name)
+        for name in ("partitions", "replication", "batch_bytes", "compression", "producers", "linger_ms", "acks")
+    )
+    assert dict(tuned.producer_settings)["send.buffer.bytes"] == "245000000", "3.5 GB/s x 70 ms"
+    assert len(plan.tests) == 2 * 13 and expected.hosts == 15
+    assert expected.unknown == [] and 1 < expected.high_usd < lab.lab.budget_usd
+
+
+def test_a_dry_run_shows_plan_and_cost_and_measures_nothing(dry_run, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv(start.AGAIN_VARIABLE, "")
+    monkeypatch.setenv("WANBENCH_DATA", str(tmp_path / "data"))
+    monkeypatch.chdir(ROOT)
+    preset = "papermill-params/02-intercloud-throughput/aws-gcp.yml"
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "02", "--dry", "-f", preset, "-p", "distance_km=[0, 5000]"])
+    shown = capsys.readouterr().out
+    assert not ended.value.code and not (tmp_path / "data").exists()
+    assert "12 ordered pairs of 8 regions" in shown and "USD" in shown
 
 
 @pytest.mark.parametrize("preset", ["instance-types", "instance-types-2"])

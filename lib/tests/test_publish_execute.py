@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import nbformat
@@ -95,6 +96,33 @@ def test_interrupts_reach_the_notebook_which_puts_its_things_away(tmp_path, sign
     assert process.returncode == status
     assert (top / "notebooks/put-away").exists() and not (top / "notebooks/went-on").exists()
     assert "    measuring\n" in stderr and "interrupted" in stderr and "Traceback" not in stderr
+
+
+SLOW = """\
+import asyncio, sys
+from jupyter_client import AsyncKernelManager as Manager
+from wanbench.cli import main
+at_once = Manager.cleanup_resources
+async def slowly(self, **options):
+    await asyncio.sleep(1.5)
+    await at_once(self, **options)
+Manager.cleanup_resources = slowly
+sys.exit(main())"""
+
+
+@pytest.mark.slow
+def test_the_third_interrupt_ends_a_notebook_without_a_traceback_though_the_kernel_is_seen_to_die(tmp_path):
+    top = make_checkout(tmp_path / "top", {"00-wait": [("code", WAITING.replace("0.5", "60"))]})
+    process = subprocess.Popen([sys.executable, "-c", SLOW, "run", "00"], cwd=top, stderr=subprocess.PIPE, text=True)
+    try:
+        assert comes_about((top / "notebooks/started").exists, 120) and process.poll() is None
+        for _ in range(3):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.3)  # signals that wait together count once
+        _, stderr = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130 and "interrupted" in stderr and "Traceback" not in stderr
 
 
 # Notebook files

@@ -59,7 +59,7 @@ def test_paths_are_found_in_lists_and_at_any_depth_and_nothing_else_changes(plac
         "workload": [str(places[1] / "loads/fan-out.yaml"), "../loads/ours.yaml"],
         "external": {"far": {"authority_file": "../loads/ours.yaml", "user": "loads/ours.yaml", "key_file": None}},
     }
-    assert resolve_paths({"workload": "x"}, ["n_points"], *places[:1], [places[1]], places[2]) == {"workload": "x"}
+    assert resolve_paths({"workload": "x"}, ["n_points"], *places[:1], [places[1]], places[2], "") == {"workload": "x"}
 
 
 def test_a_file_that_is_not_there_is_named_with_every_place_that_was_tried(places):

@@ -190,6 +190,8 @@ def test_bad_command_line_assignments(text):
         ("a: \x01", "is not YAML"),
         ("a: &x [1]\nb: *x\n", r"p\.yml, line 2: the alias \*x is not allowed"),
         ("a: &x {c: 1}\nb: {<<: [*x, *x]}\n", r"line 2: the alias \*x is not allowed"),
+        ("a: 1\nb: !!map [c]\n", r"p\.yml, line 2: expected a mapping node, but found sequence"),
+        ("!!set word", r"p\.yml, line 1: expected a mapping node, but found scalar"),
     ],
 )
 def test_yaml_that_is_refused(text, message):

@@ -174,11 +174,12 @@ def pages(recording, tmp_path_factory, monkeypatched):
     site = Site(top, folder / "site", folder / "build", folder / "findings")
     parameters = ((plant("parameter-name"), [plant("parameter-value")], plant("comment")),)
     about = {"replay_reason": plant("replay"), "remark": plant("remark")}
+    first, second = (Job(folder / f"{name}.ipynb", **more) for name, more in (("planted", about), ("second", {})))
     monkeypatched.setattr("wanbench.publish.page.articles_on", lambda name: [ARTICLE])
-    page = make_page(Executed("planted", made, parameters), site.folder, None, answers=(FINDING,), **about)
+    page = make_page(Executed("planted", made, parameters), site.folder, None, first, (FINDING,))
     site.record_published(page)
     made.cells[1:] = [v4.new_markdown_cell(plant("second-lead"))]
-    site.record_published(make_page(Executed("second", made, ()), site.folder, None))
+    site.record_published(make_page(Executed("second", made, ()), site.folder, None, second))
     audit().save(folder / "findings/planted")
     site.record_failed("failed", plant("failure"))
     site.write_front_page()

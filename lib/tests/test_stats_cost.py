@@ -229,6 +229,8 @@ def test_trials_without_the_counters_of_all_links_are_left_out_and_said():
     assert found.rows.test_id.tolist() == ["0"] and "1 trial left out" in str(found.per_message)
     with pytest.raises(MissingDataError, match="no trial has the counters of all links"):
         count_region_bytes(rates, tables | {"link_samples": samples[samples.link_to != "c"]})
+    with pytest.raises(MissingDataError, match="no table for this section"):  # as on a real network
+        count_region_bytes(rates, {name: table for name, table in tables.items() if name != "link_samples"})
 
 
 def test_trials_of_several_settings_are_refused():

@@ -12,7 +12,7 @@ from simulations.models import transfers
 from wanbench import methods
 from wanbench.change_detection import Detector
 from wanbench.errors import ParameterError
-from wanbench.methods.regions.places import skew_of_effects
+from wanbench.methods.regions.places import Units, skew_of_effects
 from wanbench.methods.result.means import geometric_mean, ratio_of_differences
 from wanbench.pages import grids_and_predictions, intercloud_2022, intercloud_throughput
 from wanbench.pages.tail_latency.step_curves import step_curve
@@ -54,7 +54,7 @@ def test_clouds_at_one_distance_are_not_compared():
 
 def test_effects_that_are_equal_but_for_rounding_are_not_skewed():
     first, second = np.triu_indices(9, 1)
-    grouped = type("Grouped", (), {"n": 9, "first": first, "second": second})
+    grouped = Units(tuple("abcdefghi"), np.arange(9), first, second)
     assert skew_of_effects(0.1 + 1e-13 * np.sin(first + 7.0 * second), 1.0 * first, grouped) is None
 
 

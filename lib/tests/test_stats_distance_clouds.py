@@ -7,6 +7,7 @@ import statsmodels.formula.api as smf
 from simulations import simulated_surveys
 
 from wanbench.errors import ParameterError
+from wanbench.methods.regions import places
 from wanbench.methods.regions.pairs import directed, unordered
 from wanbench.pages.intercloud_2022 import clouds, regression
 
@@ -31,7 +32,7 @@ def test_least_squares_agrees_with_statsmodels_and_with_fits_without_each_region
     ).to_numpy()
     design = np.column_stack([np.ones(len(x)), crosses.astype(float), x])
     y, both = sample.frame.value.to_numpy(), np.arange(len(x))
-    fit = regression.least_squares(design, y, sample.first, sample.second, both, 9)
+    fit = regression.least_squares(design, y, places.units(sample, "region"), both)
     peer = smf.ols("y ~ c + x", pd.DataFrame({"y": y, "c": crosses.astype(float), "x": x})).fit()
     np.testing.assert_allclose(fit.values, peer.params)
     np.testing.assert_allclose(fit.covariance, peer.cov_params(), rtol=1e-6)
@@ -48,7 +49,7 @@ def test_two_directions_of_a_pair_leave_together():
     assert (np.bincount(sample.both) == 2).all()
     y = np.log(sample.frame.value.to_numpy())
     design = np.column_stack([np.ones(30), sample.frame.distance_km.to_numpy()])
-    fit = regression.least_squares(design, y, sample.first, sample.second, sample.both, 6)
+    fit = regression.least_squares(design, y, places.units(sample, "region"), sample.both)
     kept = sample.both != 3
     np.testing.assert_allclose(fit.without_pair[3], np.linalg.lstsq(design[kept], y[kept], rcond=None)[0])
 

@@ -18,7 +18,7 @@ def stopped(begin, end, times=STEADY):
 
 
 def test_an_outage_is_what_the_schedule_does_not_leave_free():
-    outage = longest_gap(stopped(10, 13), 10, 20, 39.9, schedule_gap_s=0.05)
+    outage = longest_gap(stopped(10, 13), 10, 20, 39.9, usual_s=0.05)
     assert outage.length_s == pytest.approx(3.0) and outage.start_s == pytest.approx(9.95) and not outage.censored
 
 

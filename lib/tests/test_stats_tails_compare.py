@@ -13,7 +13,7 @@ from wanbench.pages.tail_latency.latencies import of_benchmark
 from wanbench.pages.tail_latency.quantiles import compare_tails, difference, quantiles
 from wanbench.read.ingest import openmessaging
 
-SHARED = folders.shared_folder() / "omb"
+SHARED = folders.root().parent / "shared/data/omb"
 
 
 def between(covered, tries, low, high):

@@ -38,13 +38,12 @@ def made_up(seconds, episodes, seed=0):
         "learn_s": settings.learn_s, "window_s": settings.window_s, "shift": settings.shift,
         "false_alarms_per_h": settings.false_alarms_per_h, "limit_ms": settings.limit_ms,
         "least_windows": settings.least_windows, "demote_on_alarm": False, "began_at_s": BEGAN,
-        "ended_at_s": BEGAN + seconds, "client": None, "n_due": len(kept), "n_late": 0, "n_failed": 0, "error": None,
+        "ended_at_s": BEGAN + seconds, "error": None,
     }  # fmt: skip
     alarms = [
         KEY | {
             "node_id": one.broker, "at_s": one.at_s, "named_at_s": one.at_s, "since_s": one.since_s,
             "ratio": one.ratio, "statistic": one.statistic, "limit": one.limit, "n_alarmed": one.n_alarmed,
-            "baseline_ms": 10.0, "baseline_spread": 0.1, "baseline_phi": 0.0,
         }
         for one in replay(kept, settings, BEGAN)
     ]  # fmt: skip

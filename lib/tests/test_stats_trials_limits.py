@@ -30,7 +30,7 @@ def test_a_request_has_room_for_so_many_batches():
 
 
 def test_a_connection_holds_no_more_than_its_window():
-    found = window_batches_per_s(100, 16_384, producers=2, leaders=1, partitions=1, connection_window_bytes=32_768)
+    found = window_batches_per_s(100, 16_384, producers=2, leaders=1, partitions=1, window=32_768)
     assert found == pytest.approx(40)
 
 

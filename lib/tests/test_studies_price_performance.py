@@ -2,17 +2,21 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from wanbench.errors import MissingDataError, ParameterError
+from wanbench.measure.experiments import KafkaLoad
 from wanbench.methods.trials.rates import TrialRates
 from wanbench.pages import price_performance
 from wanbench.pages import price_performance as study
 from wanbench.pages.price_performance.comparisons import compare_all
+from wanbench.pages.price_performance.design import sizes_of_brokers
 from wanbench.pages.price_performance.trials import SizeTrials, usd_per_hour
+from wanbench.read.ingest.kafka_open_loop import encoded_counts
 
 TRUE = {
     # messages per second, p99 in ms, USD per hour
@@ -37,8 +41,8 @@ def made(*, noise=0.03, blocks=3, seed=0, true=TRUE):
                  "messages_per_s": reached, "p50_ms": p99 / 4, "p95_ms": p99 / 2, "usd_per_hour": usd,
                  "p99_ms": p99 * np.exp(rng.normal(0, noise)), "usd_per_billion": usd / 3600 / reached * 1e9,
                  "fullest_link": 0.95, "waited": 0.1, "machine_busy": 0.5, "iowait": 0.01,
-                 "brokers_sent_bps": 4e3 * reached, "brokers_used": 0.6,
-                 "broker_sizes": sizes}
+                 "brokers_sent_bps": 4e3 * reached, "broker_sizes": sizes,
+                 "end_to_end_p99_ms": p99 / 20 if name != "large" else np.nan}
             )  # fmt: skip
     return SizeTrials(pd.DataFrame(rows), pd.DataFrame({"setting": ["small"], "reason": ["a broker died"]}))
 
@@ -115,6 +119,19 @@ def test_the_frontier_has_the_cheap_and_the_fast():
     assert study.frontier(study.cost_per_billion(made())).figure().layout.meta["name"] == "cost-against-p99"
 
 
+def test_the_latency_of_consumers_has_a_frontier_of_its_own():
+    costs = study.cost_per_billion(made())
+    found = study.frontier(costs, "end_to_end_p99_ms")
+    assert found.rows.setting.tolist() == ["wide", "small", "small again"]
+    assert "The p99 from due time to receipt is 20.0 ms with “wide”, 40.0 ms with “small”" in found.sentence
+    assert found.figure().layout.meta["name"] == "cost-against-end-to-end-p99"
+    estimates = study.evidence(costs, study.frontier(costs), found, plain="small")
+    assert estimates["consumer_latency"].estimate == pytest.approx(2)
+    with pytest.raises(MissingDataError, match="fewer than two sizes have a p99 from due time to receipt"):
+        unmeasured = replace(made(), trials=made().trials.assign(end_to_end_p99_ms=np.nan))
+        study.frontier(study.cost_per_billion(unmeasured), "end_to_end_p99_ms")
+
+
 def test_the_full_resource_is_named_and_what_cannot_be_seen_is_said():
     trials = made()
     trials.trials.loc[trials.trials.setting == "wide", ["fullest_link", "waited"]] = [0.5, 0.8]
@@ -122,39 +139,6 @@ def test_the_full_resource_is_named_and_what_cannot_be_seen_is_said():
     full = found.rows.set_index("setting").full
     assert full["small"] == "network" and full["wide"] == "processor quota"
     assert "EBS" in found.sentence
-
-
-def test_too_few_processors_are_said_with_how_many_it_would_take():
-    cpus = pd.DataFrame({"subject": ["cpu 0", "cpu 1", "cpu all"]})
-    trials = made()
-    assert study.enough_processors(trials, {"metrics": cpus}, brokers=3).rows.enough.all()
-    sizes = json.dumps([{"name": "small", "processors": 0.8}] * 3)
-    trials.trials.loc[trials.trials.setting == "small", "broker_sizes"] = sizes
-    found = study.enough_processors(trials, {"metrics": cpus}, brokers=3)
-    assert (
-        "too few" in found.sentence and "Processors needed: “small” 2.8" in found.sentence
-    )  # 2.4, and 0.4 of all else
-    assert "at most 50 % of the processors were busy" in found.sentence and "may carry no more" not in found.sentence
-    trials.trials["machine_busy"] = 0.97
-    full = study.enough_processors(trials, {"metrics": cpus}, brokers=3).sentence
-    assert "may carry no more messages" in full and "were busy" not in full
-    with pytest.raises(MissingDataError, match="HostMetrics"):
-        study.enough_processors(trials, {}, brokers=3)
-
-
-def test_a_size_without_samples_of_processors_is_not_called_enough():
-    cpus, trials = pd.DataFrame({"subject": ["cpu 0", "cpu 1"]}), made()
-    trials.trials.loc[trials.trials.setting == "wide", ["machine_busy", "brokers_used"]] = np.nan
-    found = study.enough_processors(trials, {"metrics": cpus}, brokers=3)
-    enough = found.rows.set_index("setting").enough.to_dict()
-    assert enough == dict.fromkeys(TRUE, True) | {"wide": None} and "wide takes" not in found.sentence
-    assert "unknown whether the machine suffices for wide" in str(found)
-    trials.trials[["machine_busy", "brokers_used"]] = np.nan
-    assert "unknown whether they suffice" in study.enough_processors(trials, {"metrics": cpus}, brokers=3).sentence
-    too_much = json.dumps([{"name": "large", "processors": 0.8}] * 3)
-    trials.trials.loc[trials.trials.setting == "large", "broker_sizes"] = too_much
-    said = study.enough_processors(trials, {"metrics": cpus}, brokers=3).sentence
-    assert "Processors needed: “large” " in said and "nan" not in said
 
 
 def test_the_evidence_tries_the_claims_it_is_about():
@@ -196,7 +180,15 @@ def test_trials_have_the_largest_quantile_of_their_producers():
         ]
     )  # fmt: skip
     tests = pd.DataFrame({"setting": ["a", "b"], "outcome": ["done", "failed"], "reason": [None, "broker 1 ended"]})
-    tables = {"producers": producers, "metrics": metrics, "tests": tests}
+    seconds = pd.DataFrame(
+        [
+            {"run_id": "r", "test_id": "1", "attempt": 1, "what": what, "start_s": at, "length_s": 1.0, "n_lost": 0,
+             "histogram": encoded_counts({ms * 1000: 99, 900_000: 1})}
+            for what, at, ms in (("end to end", 9.5, 5), ("end to end", 12.0, 10), ("publish", 13.0, 2))
+        ]
+    )  # fmt: skip
+    tables = {"producers": producers, "metrics": metrics, "tests": tests, "open_loop_histograms": seconds}
+    tables["open_loop_loads"] = seconds[["run_id", "test_id", "attempt"]].head(1).assign(late_p99_ms=4.9)
     rising = pd.DataFrame(
         [
             {"run_id": "r", "test_id": f"{k}", "setting": "a", "second": second, "batches": 100 + 10 * second + k}
@@ -211,7 +203,65 @@ def test_trials_have_the_largest_quantile_of_their_producers():
     assert row.p99_ms == 7.0
     assert row.usd_per_hour == pytest.approx(0.9) and row.usd_per_billion == pytest.approx(0.9 / 3.6e6 * 1e9)
     assert row.waited == pytest.approx(0.6)
+    assert (row.end_to_end_p50_ms, row.end_to_end_p99_ms) == pytest.approx((10, 10), rel=2e-3)
+    tables["open_loop_loads"]["late_p99_ms"] = 5.1  # of a p99 of 10 ms
+    late = study.size_trials(TrialRates(rates, rising, none, "made"), tables, brokers=3).trials.iloc[0]
+    assert np.isnan(late.end_to_end_p50_ms) and late.p99_ms == 7.0
     assert found.failed.setting.tolist() == ["b"] and "broker 1 ended" in found.sentence
     assert "in trials of “a” rates still rose" in str(found)
     drifting = replace(made(), cautions=found.cautions)
     assert "in trials of “a” rates still rose" in str(study.cost_per_billion(drifting))
+
+
+def test_each_loaded_broker_has_a_trickle_and_credit_adds_records():
+    load, about = KafkaLoad(records=1, duration_s=None, record_bytes=500), {"usd_per_processor_hour": 0.05}
+    about |= {"brokers": 2, "duration_s": 10, "warmup_s": 0, "clients_in": ["x"], "trickle_records_per_s": 100}
+    trials = sizes_of_brokers({"a": (0.3, 8, 24, 16)}, load, one_large=2, **about)
+    assert (
+        trials["a"].load.records == (2 * 8e6 * 10 / 8 + 2 * 16e6 * 1.5) / 500
+        and trials["one large"].load.records == 40_000
+    )
+    assert [trial.trickle.placement for trial in trials.values()] == [((1,), (2,)), ((1,),)]
+    assert (trials["a"].broker_sizes[1].burst_bps, trials["one large"].broker_sizes[0].burst_bps) == (24e6, None)
+    with pytest.raises(ParameterError, match="processors and Mbit/s, or also"):
+        sizes_of_brokers({"a": (0.3, 8, 24)}, load, **about)
+
+
+def sampled(setting, levels, test_id, queues=1500):
+    """Samples of two links into brokers, each second; levels: bit/s of each second; queues: bytes at their ends."""
+    about, rows = {"run_id": "r", "test_id": test_id, "attempt": 1}, []
+    for link_to, share in (("b1", 1), ("b2", 1), ("idle", 0.01)):
+        carried = np.cumsum(np.r_[0, share * np.array(levels) / 8])
+        row = {"link_from": "c", "link_to": link_to, "bytes_lost": 0, "rate_bps": 8e6}
+        row |= dict.fromkeys(("packets_sent", "packets_delivered", "packets_queue_dropped"), 0)
+        waiting = np.broadcast_to(queues, len(carried))
+        rows += [
+            about | row | {"at_s": float(second), "bytes_delivered": used, "bytes_backlog": waiting[second]}
+            for second, used in enumerate(carried)
+        ]
+    return about | {"setting": setting, "from_region": "c"}, rows
+
+
+def test_burst_credit_is_named_where_it_is_and_only_there():
+    rng = np.random.default_rng(0)
+    bursting = [0, 0, *[24e6] * 7, 20e6, *[8e6] * 12, 1e6, 0]
+    queued = [0] * 10 + [1500] * 13 + [0] * 2  # the burst is faster than the producers
+    unfilled = 15e6 * rng.uniform(0.8, 1.1, 12)  # a link that a load does not fill varies, also after the load fell
+    trials = [sampled("bursting", bursting, "1"), sampled("bursting", bursting, "2", queued)]
+    trials += [sampled("steady", [0, *(8e6 * rng.uniform(0.9, 1, 20))], f"3{n}") for n in range(20)]
+    trials.append(sampled("endless", [0, *[24e6] * 20], "4"))
+    trials.append(sampled("fallen", [0, *[24e6] * 8, *unfilled], "5"))
+    trials.append(sampled("done", [0, *[8e6] * 12, *[2e6] * 8], "6", [1500] * 13 + [0] * 9))
+    trials.append(sampled("stalled", [0, *[2e6, 14e6, 8e6, 8e6] * 4, *[8e6] * 4], "7"))
+    rates = SimpleNamespace(rates=pd.DataFrame([about for about, _ in trials]))
+    samples = pd.DataFrame([row for _, rows in trials for row in rows])
+    found = study.burst_credits(rates, {"link_samples": samples})
+    assert found.rows.setting[found.rows.burst_s.notna()].tolist() == ["bursting"] * 4 and len(found.rows) == 52
+    [credit] = found.estimates
+    assert credit.estimate == pytest.approx(15.5e6) and (credit.n, credit.basis) == (2, "2 trials")
+    assert "“bursting” on 4 of 4 links (after 7.75 s from 24.0 Mbit/s to 8.00 Mbit/s: a credit of 15.5 MB" in str(found)
+    assert "“steady” on 0 of 40 links;" in str(found) and len(found.formatted_table()) == 52
+    none = study.burst_credits(rates, {"link_samples": samples[samples.test_id == "4"]})
+    assert str(none).startswith("On none of 2 links did the rate fall") and not none.estimates
+    with pytest.raises(MissingDataError, match="no samples of links"):
+        study.burst_credits(rates, {})

@@ -5,11 +5,13 @@ import json
 import subprocess
 import sys
 import time
+from collections import Counter
 
 import pytest
 import torture.watched as watched
 from torture import table
-from torture.__main__ import _changed, _check_words
+from torture.__main__ import Torturer, _changed, _check_words
+from torture.faults import FAULTS
 
 from wanbench.errors import MissingDataError, RawDataError
 
@@ -69,6 +71,12 @@ def test_status_and_last_words_must_be_those_of_the_fault(tmp_path, program, har
     found = {name: [] for name in table.HARMS}
     _check_words(watched.Started(process, log), {0: "2 of 2 tests are done"}, found)
     assert [name for name, cases in found.items() if cases] == ([harm] if harm else [])
+
+
+def test_faults_on_heavier_studies_are_drawn_less_often_but_each_is():
+    torturer = Torturer(list(FAULTS), 1, time.monotonic() + 600)
+    times = {name: 6 // watched.KINDS[fault.study].every for name, fault in FAULTS.items()}
+    assert Counter(torturer._draw()[1] for _ in range(sum(times.values()))) == times
 
 
 def test_the_table_says_how_many_faults_did_harm(tmp_path):

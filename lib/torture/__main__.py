@@ -34,7 +34,7 @@ from wanbench.runs import Run
 
 from .faults import DONE, FAILED, FAULTS
 from .table import HARMS
-from .watched import Kind, NotPossible, Started, Study, is_any, scratch, unmount
+from .watched import KINDS, Kind, NotPossible, Started, Study, is_any, scratch, unmount
 
 LAST_LINES = 3
 RESTORE = {2: r"Restore the run from a copy, or start a new run with --fresh"}
@@ -47,17 +47,8 @@ def one_fault(kind: str, seed: int) -> dict[str, list[str]]:
     with scratch() as folder:
         study = Study(Path(folder), fault.study, fault.own_disk)
         try:
-            try:
-                fault.act(study, random.Random(seed))
-            finally:
-                found["left"] += study.end()
-                if study.mend:
-                    study.mend()
-            found["left"] += study.left()
-            for one in study.started:
-                _check_words(one, fault.endings, found)
-            if study.resumes:
-                _check_resumed(study, fault, found)
+            with study.on_hosts():
+                _inflict(study, fault, seed, found)
             found["left"] += study.files_left()
         finally:
             for pid in study.processes(is_any):
@@ -67,6 +58,20 @@ def one_fault(kind: str, seed: int) -> dict[str, list[str]]:
                 unmount(study.data)
         found["left"] += ["a mount"] if folder in Path("/proc/self/mounts").read_text() else []
     return found
+
+
+def _inflict(study, fault, seed, found):
+    try:
+        fault.act(study, random.Random(seed))
+    finally:
+        found["left"] += study.end()
+        if study.mend:
+            study.mend()
+    found["left"] += study.left()
+    for one in study.started:
+        _check_words(one, fault.endings, found)
+    if study.resumes:
+        _check_resumed(study, fault, found)
 
 
 def _check_words(started: Started, endings, found):
@@ -117,13 +122,13 @@ def _missing(folder: Path, kind: Kind) -> list[str]:
     run.verify()
     done = {attempt.test_id: attempt.attempt for attempt in run.attempts() if attempt.outcome == "done"}
     lacking = [] if run.finished else [f"{folder.name} is not finished"]
-    lacking += [] if len(done) == kind.tests else [f"{len(done)} of {kind.tests} tests are done"]
     read = read_run(run)
-    for test_id, attempt in done.items():
-        for table, rows in kind.rows.items():
-            of_test = (read[table].test_id == test_id) & (read[table].attempt == attempt)
-            if of_test.sum() != rows:
-                lacking.append(f"{of_test.sum()} of {rows} rows of {table} for {test_id}, attempt {attempt}")
+    for table, wanted in kind.rows.items():
+        of_tests = [
+            (read[table].test_id == test_id) & (read[table].attempt == attempt) for test_id, attempt in done.items()
+        ]
+        if (rows := sorted(int(of_test.sum()) for of_test in of_tests)) != list(wanted):
+            lacking.append(f"{rows} rows of {table} in the tests that are done, not {list(wanted)}")
     return lacking
 
 
@@ -133,6 +138,7 @@ class Torturer:
     def __init__(self, kinds: list[str], seed: int, until: float):
         self.kinds, self.chance, self.until = kinds, random.Random(seed), until
         self.table, self.examples, self.n = {kind: Counter() for kind in kinds}, [], 0
+        self.round, self.drawn = 0, []  # what is drawn and waits for its turn
         self.reasons: Counter[str] = Counter()
         self.lock = threading.Lock()
 
@@ -160,10 +166,13 @@ class Torturer:
         with self.lock:
             if time.monotonic() > self.until:
                 return None
-            if self.n % len(self.kinds) == 0:
-                self.chance.shuffle(self.kinds)
+            while not self.drawn:
+                turns = ((n + self.round) % KINDS[FAULTS[kind].study].every == 0 for n, kind in enumerate(self.kinds))
+                self.drawn = [kind for kind, now in zip(self.kinds, turns, strict=True) if now]
+                self.chance.shuffle(self.drawn)
+                self.round += 1
             self.n += 1
-            return self.n, self.kinds[(self.n - 1) % len(self.kinds)], self.chance.randrange(2**32)
+            return self.n, self.drawn.pop(), self.chance.randrange(2**32)
 
 
 def main() -> int:

@@ -20,10 +20,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from .watched import ENTRY, LONGEST_S, WANBENCH, NotPossible, Study, is_any, is_helper, unmount
+from .watched import CAMPAIGN, ENTRY, LONGEST_S, WANBENCH, NotPossible, Study, is_any, is_helper, is_supervisor, unmount
 
 AFTER_S = 0.4  # the longest pause between one signal and the next
 PAUSED_S = 3.0  # the longest time for which a process is stopped, or a port is taken
+LOST_S = 10.0  # the longest time for which a host does not answer: more than twice what both sides have patience for
+PROGRAMS = "wanbench.measure.kafka.programs."
 STARTS_S = 1.0  # the command has started after this time
 CLOCK_STEPS_S = (5, -5, 3600, -3600, 86_400, -86_400)
 
@@ -56,17 +58,38 @@ def _is_kernel(pid: int, words) -> bool:
 
 
 TARGETS = {
-    "driver": lambda pid, words: "torture.study" in words or ENTRY in words,
+    "the driver": lambda pid, words: "torture.study" in words or ENTRY in words,
     "the helper": is_helper,
     "the helper's parent": lambda pid, words: (
         _name(words) == "unshare" and any("lab_supervisor" in word for word in words)
     ),
     "a tool": lambda pid, words: _name(words) in ("ping", "iperf3"),
+    "a supervisor": is_supervisor,
+    "supervisors": is_supervisor,
+    "an SSH client": lambda pid, words: _name(words) == "ssh",
     "every process": is_any,
-    "kernel": _is_kernel,
-    "server of forks": lambda pid, words: _is_forked(pid, words) and not _is_kernel(pid, words),
-    "broker": lambda pid, words: _name(words) == "java" and "kafka.Kafka" in words,
+    "the kernel": _is_kernel,
+    "the server of forks": lambda pid, words: _is_forked(pid, words) and not _is_kernel(pid, words),
+    "a broker": lambda pid, words: _name(words) == "java" and "kafka.Kafka" in words,
+    "MirrorMaker": lambda pid, words: "org.apache.kafka.connect.mirror.MirrorMaker" in words,
+    "a watcher": lambda pid, words: PROGRAMS + "watch" in words,
+    "a client": lambda pid, words: any(
+        word.startswith(PROGRAMS) and word.endswith(("_consumer", "_producer")) for word in words
+    ),
 }
+
+
+def _found(study: Study, chance: random.Random, target: str) -> list[int]:
+    """Wait for processes that a target names, and return them; one of them if the name begins with "a" or "an"."""
+    while not (pids := study.processes(TARGETS[target])) and study.driver.poll() is None:
+        time.sleep(0.02)
+    if not pids:
+        raise NotPossible(f"no such process runs any more: {target}")
+    return [chance.choice(pids)] if _is_one(target) else pids
+
+
+def _is_one(target):
+    return target.split()[0] in ("a", "an")
 
 
 def signalled(target: str, number: signal.Signals):
@@ -74,34 +97,57 @@ def signalled(target: str, number: signal.Signals):
 
     def fault(study: Study, chance: random.Random):
         study.wait(chance)
-        while not (pids := study.processes(TARGETS[target])) and study.driver.poll() is None:
-            time.sleep(0.02)
-        if not pids:
-            raise NotPossible(f"no {target} runs any more")
+        pids = _found(study, chance, target)
         for _ in range(chance.randint(1, 3)):
             for pid in pids:
                 with suppress(ProcessLookupError):
                     os.kill(pid, number)
             time.sleep(chance.uniform(0, AFTER_S))
-            pids = study.processes(TARGETS[target])
+            pids = pids if _is_one(target) else study.processes(TARGETS[target])
 
     return fault
 
 
-def paused(target: str):
-    """Return a fault that stops a process for some seconds, and lets it go on."""
+def paused(target: str, longest_s: float = PAUSED_S):
+    """Return a fault that stops processes for some seconds, and lets them go on."""
 
     def fault(study: Study, chance: random.Random):
         study.wait(chance)
-        if not (pids := study.processes(TARGETS[target])):
-            raise NotPossible(f"no {target} runs any more")
-        for number, pause_s in ((signal.SIGSTOP, chance.uniform(0, PAUSED_S)), (signal.SIGCONT, 0)):
+        pids = _found(study, chance, target)
+        for number, pause_s in ((signal.SIGSTOP, chance.uniform(0, longest_s)), (signal.SIGCONT, 0)):
             for pid in pids:
                 with suppress(ProcessLookupError):
                     os.kill(pid, number)
             time.sleep(pause_s)
 
     return fault
+
+
+def on_a_host(harm: Callable[..., None]):
+    """Return a fault that harms one of the hosts by SSH: `harm(hosts, region, seconds)`."""
+
+    def fault(study: Study, chance: random.Random):
+        study.wait(chance)
+        harm(study.hosts, chance.choice(study.hosts.regions), chance.uniform(0, LOST_S))
+
+    return fault
+
+
+def _sessions_killed(hosts, region, _):
+    if pids := hosts.sessions(region):
+        hosts.lab.host(region).run(["kill", "-9", *pids], timeout_s=30, ok=None)
+
+
+def _cut_off(hosts, region, seconds):
+    """Cut the host off from the driver, not from other hosts."""
+    (operator,) = hosts.lab.hosts.keys() - set(hosts.regions)
+    hosts.lab.cut(operator, region)
+    time.sleep(seconds)
+    hosts.lab.heal(operator, region)
+
+
+def _rebooted(hosts, region, _):
+    hosts.reboot(region)
 
 
 def early(study: Study, chance: random.Random):
@@ -160,7 +206,7 @@ def two_drivers(study: Study, chance: random.Random):
 def two_campaigns(study: Study, chance: random.Random):
     """Start a driver of another campaign on the same machine, which waits for the first or does not."""
     study.wait(chance)
-    study.start([*study.kind.command, "other"], **_sharing(chance))
+    study.start(["other" if word == CAMPAIGN else word for word in study.command], **_sharing(chance))
 
 
 def _sharing(chance: random.Random) -> dict[str, str]:
@@ -236,10 +282,14 @@ def hostile_inventory(study: Study, chance: random.Random):
     study.start([*WANBENCH, "doctor", "--inventory", str(path)])
 
 
-def clouds(study: Study, chance: random.Random):
-    """Kill a driver of rented hosts, and sweep, beside resources of others with similar tags (moto's AWS)."""
-    study.resumes = False
-    study.start([sys.executable, "-m", "torture.clouds", str(chance.randrange(2**32))])
+def rented(cloud: str):
+    """Return a fault that kills a driver of rented hosts, and sweeps, beside resources of others with similar tags."""
+
+    def fault(study: Study, chance: random.Random):
+        study.resumes = False
+        study.start([sys.executable, "-m", "torture.clouds", cloud, str(chance.randrange(2**32))])
+
+    return fault
 
 
 KEPT = r"The measurements are kept; (the next call continues|repeat the command to continue)"
@@ -257,38 +307,32 @@ AFTER = {  # a second or third signal may come when everything is said
 LAB_ENDED = {2: r"the lab's supervisor ended during .*What was measured is kept: start again"}
 FAILED_PAGE = {1: r"the kernel died|0 of 1 pages published"}
 DISK = {2: r"No space left on device|Read-only file system"}
+BROKER = {2: r"(broker|mirror) \d on .* ended"}
+LOST = {2: r"cannot be reached by SSH|was lost|was rebooted"}
+INTERRUPT, END, HANG_UP, KILL = AFTER
+SSH, THREE, MIRROR = "hosts by SSH", "three brokers", "mirrored clusters"
+
+
+def _signals(numbers, target, endings, study="survey") -> dict[str, Fault]:
+    """Return faults that send one of these signals to a target; `endings(number)` is how the study may end."""
+    where = "" if study == "survey" else f" ({study})"
+    return {
+        f"{number.name} to {target}{where}": Fault(signalled(target, number), endings(number), study)
+        for number in numbers
+    }
+
 
 FAULTS = (
-    {f"{number.name} to the driver": Fault(signalled("driver", number), DONE | AFTER[number]) for number in AFTER}
+    _signals(AFTER, "the driver", lambda number: DONE | AFTER[number])
+    | _signals((END, KILL), "the helper", lambda number: DONE | LAB_ENDED)
+    | _signals((END, KILL), "the helper's parent", lambda number: DONE | LAB_ENDED)
+    | _signals((END, KILL), "a tool", lambda number: FAILED | OPEN)
+    | _signals((INTERRUPT, END, KILL), "every process", lambda number: DONE | AFTER[number] | LAB_ENDED)
+    | _signals((INTERRUPT, END, KILL), "the driver", lambda number: DONE | AFTER[number], "page")
+    | _signals((INTERRUPT, END, KILL), "the kernel", lambda number: DONE | FAILED_PAGE | AFTER[INTERRUPT], "page")
+    | _signals((KILL,), "the server of forks", lambda number: DONE | FAILED_PAGE, "page")
     | {
-        f"{number.name} to {target}": Fault(signalled(target, number), DONE | LAB_ENDED)
-        for target in ("the helper", "the helper's parent")
-        for number in (signal.SIGTERM, signal.SIGKILL)
-    }
-    | {f"{n.name} to a tool": Fault(signalled("a tool", n), FAILED | OPEN) for n in (signal.SIGTERM, signal.SIGKILL)}
-    | {
-        f"{number.name} to every process": Fault(signalled("every process", number), DONE | AFTER[number] | LAB_ENDED)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
-    }
-    | {
-        f"{number.name} to the driver of a notebook": Fault(
-            signalled("driver", number), DONE | AFTER[number], "notebook"
-        )
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
-    }
-    | {
-        f"{number.name} to the kernel": Fault(
-            signalled("kernel", number), DONE | FAILED_PAGE | AFTER[signal.SIGINT], "notebook"
-        )
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
-    }
-    | {
-        "SIGKILL to the server of forks": Fault(
-            signalled("server of forks", signal.SIGKILL), DONE | FAILED_PAGE, "notebook"
-        ),
-        "Ctrl-C while the command starts": Fault(
-            early, DONE | AFTER[signal.SIGINT] | {130: r"interrupted"}, "notebook"
-        ),
+        "Ctrl-C while the command starts": Fault(early, DONE | AFTER[INTERRUPT] | {130: r"interrupted"}, "page"),
         "relay paused": Fault(paused("the helper"), FAILED | OPEN | LAB_ENDED),
         "tool paused": Fault(paused("a tool"), FAILED | OPEN),
         "data folder removed": Fault(
@@ -305,12 +349,33 @@ FAULTS = (
         "clock stepped": Fault(clock_stepped, DONE),
         "hostile raw file": Fault(hostile, KILLED),
         "hostile inventory": Fault(hostile_inventory, {1: r"dublin|oregon", 2: r"hosts\.yml"}),
-        "driver of rented hosts killed": Fault(clouds, {0: r"0 are left, and 0 of \d+ of others are touched"}),
     }
     | {
-        f"{number.name} to a broker": Fault(
-            signalled("broker", number), DONE | OPEN | {2: r"broker 1 on .* ended"}, "cluster"
+        f"driver of rented hosts killed ({cloud})": Fault(
+            rented(cloud), {0: r" 0 are left, and 0 of \d+ of others are touched"}
         )
-        for number in (signal.SIGTERM, signal.SIGKILL)
+        for cloud in ("aws", "gcp", "azure")
     }
+    | _signals((INTERRUPT, KILL), "the driver", lambda number: DONE | AFTER[number], SSH)
+    | _signals((KILL,), "a tool", lambda number: FAILED | OPEN, SSH)
+    | _signals((KILL,), "a supervisor", lambda number: FAILED | OPEN | LOST, SSH)
+    | _signals((KILL,), "an SSH client", lambda number: FAILED | OPEN | LOST, SSH)
+    | {
+        f"{what} ({SSH})": Fault(act, FAILED | OPEN | LOST, SSH)
+        for what, act in {
+            "login ended": on_a_host(_sessions_killed),
+            "host cut off": on_a_host(_cut_off),
+            "host rebooted": on_a_host(_rebooted),
+            "hosts hang": paused("supervisors", LOST_S),
+        }.items()
+    }
+    | _signals((END, KILL), "a broker", lambda number: DONE | OPEN | BROKER, "a broker")
+    | _signals((INTERRUPT, KILL), "the driver", lambda number: DONE | AFTER[number], THREE)
+    | _signals((END, KILL), "a broker", lambda number: FAILED | OPEN | BROKER | FAILED_PAGE, THREE)
+    | _signals((KILL,), "the helper", lambda number: DONE | LAB_ENDED | FAILED_PAGE, THREE)
+    | _signals((KILL,), "a watcher", lambda number: FAILED | OPEN | FAILED_PAGE, THREE)
+    | _signals((KILL,), "a client", lambda number: FAILED | OPEN | FAILED_PAGE, THREE)
+    | {f"relay paused ({THREE})": Fault(paused("the helper"), FAILED | OPEN | LAB_ENDED | FAILED_PAGE, THREE)}
+    | _signals((KILL,), "the driver", lambda number: DONE | AFTER[number], MIRROR)
+    | _signals((KILL,), "MirrorMaker", lambda number: FAILED | OPEN | BROKER, MIRROR)
 )

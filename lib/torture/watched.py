@@ -11,49 +11,61 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from wanbench import folders
+from wanbench.measure.labs.ssh.programs import supervisor
 
-from .study import ECHOES
+from .study import ECHOES, links
 
 MARK = "WANBENCH_TORTURE_MARK"
-LONGEST_S = 180  # more means that it hangs
+LONGEST_S = 300  # more means that it hangs: four studies at once, two of them with brokers, take half of it
 GONE_S = 20  # for what a killed driver started to end
 DISK = "size=2m"
 ENTRY = "import sys; from wanbench.__main__ import main; sys.exit(main())"  # as the installed command has it
 WANBENCH = (sys.executable, "-c", ENTRY)
-NOTEBOOK = "torture"
-
-
-@dataclass(frozen=True)
-class Kind:
-    """
-    A kind of study: its command, how long its lab measures (faults come at any time of that), how many tests it has,
-    and how many rows each of them has in which tables.
-    """
-
-    command: tuple[str, ...]
-    lasts_s: float
-    rows: Mapping[str, int]
-    tests: int = 2
-
-
-PYTHON = (sys.executable, "-m")
-PINGED = {"echoes": ECHOES, "transfers": 1}
-KINDS = {
-    "survey": Kind((*PYTHON, "torture.study"), 4.0, PINGED),
-    "notebook": Kind((*WANBENCH, "run", NOTEBOOK), 4.0, PINGED),
-    "cluster": Kind((*PYTHON, "torture.study"), 25.0, {"producers": 1}),
-}
+NOTEBOOK = CAMPAIGN = "torture"
 
 
 def is_helper(pid: int, words: list[str]) -> bool:
     """Return whether a process is the lab's helper itself, which has the pid 1 in its namespace."""
     return "wanbench.measure.links.lab_supervisor" in words and Path(words[0]).name.startswith("python")
+
+
+def is_supervisor(pid: int, words: list[str]) -> bool:
+    """Return whether a process is what a driver runs on a host by SSH."""
+    return Path(words[0]).name.startswith("python") and any("'wanbench-supervisor'" in word for word in words)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """
+    A kind of study: its name in `torture.study`, how long its lab measures (faults come at any time of that), for each
+    table how many rows its tests have, in ascending order, whether a page measures it, in which rounds its faults are
+    drawn (heavier studies less often), and which process shows that its lab opens.
+    """
+
+    study: str
+    lasts_s: float
+    rows: Mapping[str, Sequence[int]]
+    page: bool = False
+    every: int = 1
+    opened: Callable[[int, list[str]], bool] = is_helper
+
+
+PINGED = {"echoes": (ECHOES, ECHOES), "transfers": (1, 1)}
+KINDS = {
+    "survey": Kind("survey", 4.0, PINGED),
+    "page": Kind("survey", 4.0, PINGED, page=True),
+    "hosts by SSH": Kind("survey", 4.0, PINGED, every=3, opened=is_supervisor),
+    "a broker": Kind("load", 25.0, {"producers": (1, 1)}, every=6),
+    "three brokers": Kind("brokers", 45.0, {"faults": (0, 1), "open_loop_loads": (0, 1)}, page=True, every=6),
+    "mirrored clusters": Kind("mirror", 60.0, {"faults": (0, 1), "open_loop_loads": (0, 1)}, every=6),
+}
 
 
 def is_any(pid: int, words: list[str]) -> bool:
@@ -83,7 +95,8 @@ class Study:
     def __init__(self, folder: Path, kind: str = "survey", own_disk: bool = False):
         self.mark, self.folder, self.kind = str(uuid.uuid4()), folder, KINDS[kind]
         self.data, self.temporary = folder / "data", folder / "tmp"
-        self.more = ("torture", "1") if kind == "cluster" else ("torture",) if kind == "survey" else ()
+        self.command = [sys.executable, "-m", "torture.study", CAMPAIGN, self.kind.study]
+        self.hosts: Any = None  # an open `SshdLab`, if it measures on such
         self.environment: dict[str, str] = {}
         self.expects_kept, self.resumes = True, True
         self.mend: Callable | None = None
@@ -96,8 +109,9 @@ class Study:
             one.mkdir(parents=True)
         if own_disk:
             mount(self.data)
-        if kind == "notebook":
-            write_notebook(folder / "checkout")
+        if self.kind.page:
+            self.command = [*WANBENCH, "run", NOTEBOOK]
+            write_notebook(folder / "checkout", self.kind.study)
 
     @property
     def driver(self) -> subprocess.Popen:
@@ -107,11 +121,12 @@ class Study:
     def start(self, command: Sequence[str] = (), **environment: str) -> Started:
         """Start the study's command, or another one."""
         about = {"WANBENCH_DATA": str(self.data), "TMPDIR": str(self.temporary), MARK: self.mark}
+        about["WANBENCH_KAFKA"] = str(folders.kafka_jars())
         place = self.folder / "checkout"
         log = self.folder / f"log.{len(self.started)}"
         with log.open("ab") as output:
             process = subprocess.Popen(
-                command or [*self.kind.command, *self.more],
+                command or self.command,
                 env={**os.environ, **about, **self.environment, **environment},
                 cwd=place if place.is_dir() else None,
                 stdin=subprocess.DEVNULL,
@@ -122,13 +137,36 @@ class Study:
         self.started.append(Started(process, log))
         return self.started[-1]
 
-    def wait(self, chance: random.Random, found: Callable = is_helper) -> None:
+    @contextmanager
+    def on_hosts(self) -> Iterator[None]:
+        """
+        Keep hosts with an sshd open, if the study measures on such. They carry no mark, so that they outlast the study;
+        all that a login starts carries it.
+        """
+        if self.kind.opened is not is_supervisor:
+            yield
+            return
+        sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+        import sshd_in_namespaces
+
+        if reason := sshd_in_namespaces.unavailable():
+            raise NotPossible(reason)
+        (folder := self.folder / "hosts").mkdir()
+        environment = {MARK: self.mark, "TMPDIR": str(self.temporary)}
+        with sshd_in_namespaces.SshdLab(folder, links(), environment=environment) as self.hosts:
+            self.command.append(str(self.hosts.inventory))
+            yield
+            # As the next connection does, which removes what a killed supervisor has left on its host.
+            told = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "env": {**os.environ, **environment}}
+            subprocess.run([sys.executable, supervisor.__file__], check=True, **told)
+
+    def wait(self, chance: random.Random) -> None:
         """
         Start the study, wait until its lab opens, and then until a random moment, and note what is measured by then.
         Raise NotPossible if the study has ended.
         """
         self.start()
-        while self.driver.poll() is None and not self.processes(found):
+        while self.driver.poll() is None and not self.processes(self.kind.opened):
             time.sleep(0.05)
         with suppress(subprocess.TimeoutExpired):
             self.driver.wait(chance.uniform(0, self.kind.lasts_s))
@@ -245,14 +283,16 @@ class Study:
         return found
 
 
-def write_notebook(top: Path) -> None:
-    """Write a checkout with one notebook, which measures the study."""
+def write_notebook(top: Path, study: str) -> None:
+    """Write a checkout with one notebook, which measures a study."""
     import nbformat.v4 as v4
 
     cells = [
         v4.new_markdown_cell("# Does it stand a fault?"),
-        v4.new_code_cell('campaign = "torture"  # start of the name in data/raw', metadata={"tags": ["parameters"]}),
-        v4.new_code_cell("import torture.study\n\nrun = torture.study.measured(campaign)\nrun"),
+        v4.new_code_cell(
+            f'campaign = "{CAMPAIGN}"  # start of the name in data/raw', metadata={"tags": ["parameters"]}
+        ),
+        v4.new_code_cell(f'import torture.study\n\nrun = torture.study.measured(campaign, "{study}")\nrun'),
     ]
     (top / "notebooks").mkdir(parents=True)
     (top / "papermill-params").mkdir()

@@ -5,16 +5,18 @@ Repeat, audit and extend claims about the network between clouds and about Kafka
 imported when it is first used, so an analysis does not import the modules that measure.
 """
 
+from collections.abc import Callable
 from importlib import import_module
+from types import ModuleType
 
 __version__ = "0.1.0"
 
 
-def submodules(package, names):
+def submodules(package: str, names: str) -> tuple[Callable[[str], ModuleType], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` for a package that imports its submodules when they are first used."""
     allowed = names.split()
 
-    def __getattr__(name):
+    def __getattr__(name: str) -> ModuleType:
         if name in allowed:
             return import_module(f"{package}.{name}")
         raise AttributeError(f"module {package!r} has no attribute {name!r}; it has {', '.join(allowed)}")

@@ -12,14 +12,22 @@ from math import inf
 from numbers import Integral, Real
 from typing import Any, TypeVar, cast
 
-from .errors import LATER, ParameterError  # noqa: F401
+from .errors import LATER as LATER
+from .errors import ParameterError
 
 T = TypeVar("T")  # the type of the value, which a check returns
 FEWEST_RESAMPLES = 40  # with fewer, the ends of a 95 % interval are the smallest and the largest resample
 
 
 def check_number(
-    name: str, value: T, low: float = -inf, high: float = inf, *, whole=False, optional=False, above=False
+    name: str,
+    value: T,
+    low: float = -inf,
+    high: float = inf,
+    *,
+    whole: bool = False,
+    optional: bool = False,
+    above: bool = False,
 ) -> T:
     """
     Check that a value is a number from `low` to `high`, not a bool and not NaN; return a plain int or float.
@@ -46,7 +54,7 @@ def check_number(
     return value if isinstance(value, float) else cast("T", float(plain))
 
 
-def check_choice(name: str, value: T, allowed: Iterable, *, optional: bool = False) -> T:
+def check_choice(name: str, value: T, allowed: Iterable[object], *, optional: bool = False) -> T:
     """
     Check that a value is one of `allowed`, or None if that is `optional`.
 
@@ -61,7 +69,7 @@ def check_choice(name: str, value: T, allowed: Iterable, *, optional: bool = Fal
     raise refusal(name, value, ", ".join(map(repr, allowed)) + (" or None" if optional else ""))
 
 
-def check_name(name: str, value) -> str:
+def check_name(name: str, value: object) -> str:
     """Check that a value is one line of text, not empty, and without spaces around it."""
     if not isinstance(value, str) or not value or not value.isprintable() or value != value.strip():
         raise refusal(name, value, "one line of text, without spaces around it")
@@ -111,7 +119,7 @@ def check_resamples(resamples: int, seed: int) -> None:
     check_number("seed", seed, 0, whole=True)
 
 
-def check_kind(name: str, value, kind: type[T]) -> T:
+def check_kind(name: str, value: object, kind: type[T]) -> T:
     """Check that a value is an instance of `kind`."""
     if not isinstance(value, kind):
         raise refusal(name, type(value).__name__, kind.__name__)
@@ -138,7 +146,7 @@ def check_columns(table: str, frame: Any, names: Collection[str]) -> Any:
     return frame
 
 
-def check_table(name: str, tables: Mapping) -> Any:
+def check_table(name: str, tables: Mapping[str, Any]) -> Any:
     """Return the table `name` from a mapping of tables by name."""
     if name not in check_kind("tables", tables, Mapping):
         raise ParameterError(f"table {name} is missing; there are {', '.join(map(str, tables)) or 'none'}.")
@@ -149,7 +157,7 @@ def check_table(name: str, tables: Mapping) -> Any:
 SECRETS = re.compile(r"(?i)((?<=://)(?=[^/\s@]+@)|(?:passw|secret|token|jaas)[\w.]*(?:': |=))[^@,}\]]+")
 
 
-def refusal(name: str, value, allowed: str) -> ParameterError:
+def refusal(name: str, value: Any, allowed: str) -> ParameterError:
     """Return the ParameterError for an invalid value; its message shows at most 200 characters of it, no passwords."""
     given = SECRETS.sub(r"\1…", repr(value.item() if getattr(value, "ndim", None) == 0 else value))  # numpy's: plain
     return ParameterError(f"{name} is {given if len(given) <= 200 else given[:197] + '...'}; allowed: {allowed}.")

@@ -10,15 +10,20 @@ import hashlib
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from . import __version__
 from .checks import SECRETS, refusal
 from .errors import ParameterError, WanbenchError
 from .folders import data_folder, root, scratch_folder
+
+if TYPE_CHECKING:
+    from .publish.jobs import Job
+    from .publish.site import Site
 
 DEFAULT_PRESET = "quick"
 SHOWN_COMPARISONS = 30  # Comparisons that `compare` prints; its files have all.
@@ -37,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
     terminated = []
 
-    def on_signal(number, frame):
+    def on_signal(number: int, frame: object) -> None:
         terminated.append(number)
         signal.raise_signal(signal.SIGINT)
 
@@ -68,26 +73,29 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"wanbench {__version__}")
     top.set_defaults(command=lambda arguments: top.print_help() or 2)
 
-    def flag(command, name: str, text: str) -> None:
-        command.add_argument(f"--{name}", action="store_true", help=text)
-
     commands = top.add_subparsers(title="commands", metavar="command")
 
-    report = commands.add_parser("report", help="run notebooks with a preset and publish the site")
+    def command(name: str, run: Callable[..., int], text: str, **settings: bool) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, help=text)
+        made.set_defaults(command=run, **settings)
+        return made
+
+    def flag(command: argparse._ActionsContainer, name: str, text: str) -> None:  # pyright: ignore[reportPrivateUsage]
+        command.add_argument(f"--{name}", action="store_true", help=text)
+
+    report = command("report", report_command, "run notebooks with a preset and publish the site")
     report.add_argument("notebook", nargs="*", help="name, any unambiguous part of a name, or path (default: all)")
-    report.add_argument(
-        "--preset", default=DEFAULT_PRESET, help="a preset in papermill-params/<notebook>/ (default: quick)"
-    )
+    report.add_argument("--preset", default=DEFAULT_PRESET, help="in papermill-params/<notebook>/ (default: quick)")
     flag(report, "measure", "measure every page, even those that a report of all pages normally replays")
     flag(report, "again", "rebuild all pages, even if their data, parameters and code have not changed")
-    report.set_defaults(command=report_command)
 
-    run = commands.add_parser("run", help="run one notebook with your own parameters; its page goes to data/scratch")
+    run = command("run", run_command, "run one notebook with your own parameters; its page goes to data/scratch")
     run.add_argument("notebook", help="name, any unambiguous part of a name, or path")
     flag(run, "publish", "put its page and findings on the site, replacing the usual ones")
-    run.set_defaults(command=run_command)
+    flag(run, "dry", "show the plan and what rented hosts would cost, and measure nothing")
 
-    batch = commands.add_parser("batch", help="run notebooks with many sets of parameters; the same command resumes")
+    resumes = "run notebooks with many sets of parameters; the same command resumes"
+    batch = command("batch", batch_command, resumes, fresh=False, retry_failed=False)
     many = {"action": "append", "default": []}
     batch.add_argument("what", nargs="+", metavar="NOTEBOOK|FILE.yml", help="notebooks, or one batch file")
     batch.add_argument("--sweep", **many, metavar="NAME=VALUES", help="such as seed=1..5 or loss=0,0.01")
@@ -98,19 +106,18 @@ def parser() -> argparse.ArgumentParser:
     flag(batch, "retry", "also run jobs again that have failed three times")
     flag(batch, "replay", "use the committed recordings instead of measuring")
     flag(batch, "yes", "accept the cost of rented hosts without being asked")
-    batch.set_defaults(command=batch_command, fresh=False, retry_failed=False)
 
     for one in (run, batch):
         one.add_argument("-f", "--file", type=Path, **many, metavar="PRESET.yml", help="YAML file with parameters")
         one.add_argument("-p", "--parameter", **many, metavar="NAME=VALUE", help="set one parameter")
 
-    repeated = commands.add_parser("campaign", help="measure one repetition of a campaign, or print its schedule")
+    once = "measure one repetition of a campaign, or print its schedule"
+    repeated = command("campaign", campaign_command, once, fresh=True, retry_failed=False)
     repeated.add_argument("file", type=Path, metavar="FILE.yml", help="campaign, notebook, every, parameters")
     schedules = ("systemd", "cron")
     repeated.add_argument("--schedule", choices=schedules, help="measure nothing; print what repeats the campaign")
     flag(repeated, "now", "measure even if the last repetition began less than half a period ago")
     flag(repeated, "yes", "accept the cost of rented hosts without being asked")
-    repeated.set_defaults(command=campaign_command, fresh=True, retry_failed=False)
 
     for measuring in (report, run):
         flag(measuring, "yes", "accept the cost of rented hosts without being asked; the plan still shows it first")
@@ -119,44 +126,31 @@ def parser() -> argparse.ArgumentParser:
         flag(again, "fresh", "start new runs, even if finished or interrupted runs with these parameters exist")
         flag(again, "retry-failed", "reopen finished runs and repeat their failed tests")
 
-    sweep = commands.add_parser("sweep", help="find and delete resources that killed runs left on clouds")
-    sweep.add_argument(
-        "cloud", nargs="*", help="a cloud, such as aws, in all its regions (default: all clouds with credentials)"
-    )
+    sweep = command("sweep", sweep_command, "find and delete resources that killed runs left on clouds")
+    sweep.add_argument("cloud", nargs="*", help="such as aws, in all its regions (default: all with credentials)")
     flag(sweep, "yes", "delete without asking")
     flag(sweep, "all", "also delete unexpired resources, which another machine may still be using")
-    sweep.set_defaults(command=sweep_command)
 
-    bucket = commands.add_parser("bucket", help="upload a finished run or the site to an S3 bucket, or download it")
+    bucket = command("bucket", bucket_command, "upload a finished run or the site to an S3 bucket, or download it")
     bucket.add_argument("verb", choices=("put", "get"))
     bucket.add_argument("source", help="the folder to put, or the s3://bucket/prefix to get")
     bucket.add_argument("target", help="an s3://bucket/prefix to put to, or a new folder to get into")
-    bucket.set_defaults(command=bucket_command)
 
-    deposit = commands.add_parser("deposit", help="copy a finished run for an archive, described by an RO-Crate")
+    deposit = command("deposit", deposit_command, "copy a finished run for an archive, described by an RO-Crate")
     deposit.add_argument("run", type=Path, metavar="RUN_FOLDER", help="the folder of a finished run")
     deposit.add_argument("target", type=Path, metavar="TARGET", help="a new folder")
     deposit.add_argument("--licence", metavar="ADDRESS", help="of the data (default: Apache-2.0)")
-    deposit.set_defaults(command=deposit_command)
 
-    thin = commands.add_parser("thin", help="replace old raw files of ping by counts, which keep every quantile")
+    thin = command("thin", thin_command, "replace old raw files of ping by counts, which keep every quantile")
     thin.add_argument("run", metavar="RUN_FOLDER|CAMPAIGN", help="a run, or all runs of a campaign in the data folder")
-    thin.add_argument(
-        "--older-than", default="30d", metavar="AGE", help="age of runs, such as 30d or 12h (default: 30d)"
-    )
+    thin.add_argument("--older-than", default="30d", metavar="AGE", help="age of runs, such as 12h (default: 30d)")
     flag(thin, "yes", "replace without asking")
-    thin.set_defaults(command=thin_command)
 
-    claims = commands.add_parser(
-        "claims", help="audit an article of your own by checking its claims against its numbers"
-    )
+    claims = command("claims", claims_command, "audit an article of your own: check its claims against its numbers")
     claims.add_argument("verb", choices=("check",))
-    claims.add_argument(
-        "file", type=Path, metavar="FILE.yml", help="file of claims and formulas; see docs/own-claims.md"
-    )
-    claims.set_defaults(command=claims_command)
+    claims.add_argument("file", type=Path, metavar="FILE.yml", help="claims and formulas; see docs/own-claims.md")
 
-    compare = commands.add_parser("compare", help="tell what changed beyond noise between two runs")
+    compare = command("compare", compare_command, "tell what changed beyond noise between two runs")
     compare.description = (
         "Compare B with A. Each is a run folder, a folder of findings, a run id, a campaign, or CAMPAIGN@DATE. The "
         "exit status is 0 if nothing changed, 1 if something changed beyond noise and margin, 2 if nothing could be "
@@ -168,9 +162,8 @@ def parser() -> argparse.ArgumentParser:
     flag(compare, "strict", "exit with 3 if nothing changed but something is undecided")
     for name, what in (("json", "all numbers"), ("junit", "a test per comparison"), ("page", "a page with a figure")):
         compare.add_argument(f"--{name}", type=Path, metavar="FILE", help=f"write {what}")
-    compare.set_defaults(command=compare_command)
 
-    figure = commands.add_parser("figure", help="draw a figure of a page for a blog, an article or a talk")
+    figure = command("figure", figure_command, "draw a figure of a page for a blog, an article or a talk")
     figure.description = (
         "Draw a figure from the page's executed notebook, with a line that says where its numbers come from. HTML is a "
         "snippet to put into a page of your own; it loads plotly.min.js, which is written beside it."
@@ -182,16 +175,11 @@ def parser() -> argparse.ArgumentParser:
     figure.add_argument("--title", help="instead of the figure's own title")
     figure.add_argument("--theme", default="light", choices=("light", "dark"), help="default: light")
     figure.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: NAME-SIZE.FORMAT in this folder")
-    figure.set_defaults(command=figure_command)
 
-    listing = commands.add_parser("list", help="list notebooks with their presets, and runs that were measured")
-    listing.set_defaults(command=list_command)
+    command("list", list_command, "list notebooks with their presets, and runs that were measured")
 
-    doctor = commands.add_parser("doctor", help="list what is missing on this machine, and how to install it")
-    doctor.add_argument(
-        "--inventory", type=Path, metavar="FILE", help="check the hosts of an inventory instead (see docs/hosts.md)"
-    )
-    doctor.set_defaults(command=doctor_command)
+    doctor = command("doctor", doctor_command, "list what is missing on this machine, and how to install it")
+    doctor.add_argument("--inventory", type=Path, metavar="FILE", help="check hosts of an inventory (docs/hosts.md)")
     return top
 
 
@@ -217,8 +205,9 @@ def report_command(arguments: argparse.Namespace) -> int:
 
 def run_command(arguments: argparse.Namespace) -> int:
     """Run `wanbench run`: publish one notebook; parameters given on the command line override those of files."""
-    from .publish.jobs import Job, located, own_parameters
+    from .publish.jobs import Job, dry_run, located, own_parameters
     from .publish.notebooks import find_notebook
+    from .publish.parameters import check_notebook
     from .publish.site import Site
 
     _set_environment(arguments)
@@ -226,17 +215,19 @@ def run_command(arguments: argparse.Namespace) -> int:
     given = _given(arguments, notebook)
     source, remark = ", ".join(map(str, arguments.file)), own_parameters(notebook, given, DEFAULT_PRESET)
     given = located(notebook, given, source)
+    if arguments.dry:
+        dry_run(notebook, check_notebook(notebook, given, source))
     site = Site.of(root()) if arguments.publish else Site.scratch(root(), notebook, given)
     return _publish([Job(notebook, given, source, remark=remark)], arguments.replay, site=site)
 
 
-def _given(arguments: argparse.Namespace, notebook: Path, sweeps: Sequence[tuple[str, list]] = ()) -> dict:
+def _given(arguments: argparse.Namespace, notebook: Path, swept: Iterable[str] = ()) -> dict[str, object]:
     from .publish.jobs import declared
     from .publish.parameters import parse_assignment, read_parameters
 
     given = {name: value for file in arguments.file for name, value in read_parameters(file).items()}
     typed = [parse_assignment(text, declared(notebook)) for text in arguments.parameter]
-    names = [name for name, _ in (*typed, *sweeps)]
+    names = [*(name for name, _ in typed), *swept]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ParameterError(f"parameter {twice[0]!r} is given twice on the command line.")
     return given | dict(typed)
@@ -261,7 +252,7 @@ def batch_command(arguments: argparse.Namespace) -> int:
         entries = []
         for notebook in [find_notebook(name, root()) for name in arguments.what]:
             sweeps = [parse_sweep(text, declared(notebook)) for text in arguments.sweep]
-            entries.append((notebook, _given(arguments, notebook, sweeps), dict(sweeps)))
+            entries.append((notebook, _given(arguments, notebook, [name for name, _ in sweeps]), dict(sweeps)))
     source = str(first) if is_file else ", ".join(map(str, arguments.file))
     jobs, folder = [], batch_folder(arguments.name or (first.stem if is_file else _batch_name(entries)))
     to = f"{arguments.to.rstrip('/')}/{folder.name}" if arguments.to else ""
@@ -282,7 +273,7 @@ def batch_command(arguments: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def _batch_name(entries: list) -> str:
+def _batch_name(entries: Sequence[tuple[Path, Mapping[str, object], Mapping[str, object]]]) -> str:
     """Name a batch after its notebooks, its swept parameters and a hash of its fixed parameters."""
     fixed = repr([(notebook.stem, sorted(given.items())) for notebook, given, _ in entries])
     numbers = [notebook.stem.partition("-")[0] for notebook, *_ in entries]
@@ -424,15 +415,16 @@ def list_command(arguments: argparse.Namespace) -> int:
 
 
 def _set_environment(arguments: argparse.Namespace) -> None:
-    """Pass --yes, --fresh and --retry-failed to the notebooks' kernels, by environment variables."""
+    """Pass --yes, --dry, --fresh and --retry-failed to the notebooks' kernels, by environment variables."""
     from .measure.campaign.start import AGAIN_VARIABLE
 
     if arguments.yes:
         from .measure.labs.rented.costs import YES_VARIABLE
 
         os.environ[YES_VARIABLE] = "1"
-    if arguments.fresh or arguments.retry_failed:
-        os.environ[AGAIN_VARIABLE] = "fresh" if arguments.fresh else "retry-failed"
+    again = (name for name in ("dry", "fresh", "retry-failed") if getattr(arguments, name.replace("-", "_"), False))
+    if chosen := next(again, None):
+        os.environ[AGAIN_VARIABLE] = chosen
 
 
 def doctor_command(arguments: argparse.Namespace) -> int:
@@ -445,7 +437,7 @@ def doctor_command(arguments: argparse.Namespace) -> int:
     return 0 if all(check.present or check.is_optional for check in results) else 1
 
 
-def _publish(jobs, replay: bool, again: bool = True, site=None) -> int:
+def _publish(jobs: Iterable["Job"], replay: bool, again: bool = True, site: "Site | None" = None) -> int:
     from .doctor import unusable_clouds, why_not_here
     from .publish.jobs import measured_or_replayed
     from .publish.site import Site, publish

@@ -4,7 +4,7 @@ Plan experiments: factorial and interleaved designs.
 Source of two-level fractions: Box, Hunter & Hunter 2005, chapter 6.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from math import isfinite, prod
 
@@ -14,13 +14,14 @@ import pandas as pd
 from .checks import check_number, refusal
 from .errors import ParameterError
 
+Factors = Mapping[str, Sequence[float | str]]
 # No campaign can measure more runs; a larger design is a mistake in `factors` or `replicates`.
 MAXIMUM_RUNS = 100_000
 RESERVED = ("order", "replicate", "block", "setting")  # columns of the plans, so no factor may have these names
 
 
 def factorial(
-    factors: Mapping[str, Sequence[float | str]], *, replicates: int = 2, fraction: Mapping | None = None, seed: int = 0
+    factors: Factors, *, replicates: int = 2, fraction: Mapping[str, Iterable[str]] | None = None, seed: int = 0
 ) -> pd.DataFrame:
     """
     Plan a factorial design: one row per run, with `order` (from 1), `replicate` (from 1), and a column per factor.
@@ -62,12 +63,11 @@ def factorial(
         at = dict(zip(free, signs, strict=True))
         for name, parents in fraction.items():
             at[name] = int(sum(1 - at[parent] for parent in parents) % 2 == 0)
-        rows.append({name: _level(factors[name][at[name]]) for name in factors})
+        rows.append({name: one if isinstance(one := factors[name][at[name]], str) else float(one) for name in factors})
     rng = np.random.default_rng(seed)
     orders = [rng.permutation(len(rows)) for _ in range(replicates)]
-    plan = (
-        pd.DataFrame(rows).iloc[np.concatenate(orders)].assign(replicate=np.repeat(range(1, replicates + 1), len(rows)))
-    )
+    plan = pd.DataFrame(rows).iloc[np.concatenate(orders)]
+    plan = plan.assign(replicate=np.repeat(range(1, replicates + 1), len(rows)))
     return _numbered(plan)[["order", "replicate", *factors]]
 
 
@@ -102,30 +102,25 @@ def interleaved(settings: Sequence[str], blocks: int, *, seed: int = 0) -> pd.Da
     return _numbered(pd.DataFrame(rows, columns=["block", "setting"]))
 
 
-def _level(value):
-    return value if isinstance(value, str) else float(value)
-
-
 def _check_runs(n: int) -> None:
     if n > MAXIMUM_RUNS:
         raise ParameterError(f"the design has {n:,} runs; allowed: no more than {MAXIMUM_RUNS:,} runs.")
 
 
-def _check_factors(factors) -> None:
+def _check_factors(factors: Factors) -> None:
     if not factors:
         raise refusal("factors", factors, "at least one factor")
     for name, levels in factors.items():
         values = [] if isinstance(levels, str) else list(levels)
-        numbers = all(isinstance(level, (int, float)) and not isinstance(level, bool) for level in values)
-        texts = all(isinstance(level, str) and level for level in values)
-        good = texts or (numbers and all(map(isfinite, values)))
+        numbers = all(isinstance(one, (int, float)) and not isinstance(one, bool) and isfinite(one) for one in values)
+        good = numbers or all(isinstance(one, str) and one for one in values)
         if len(values) < 2 or not good or len(set(values)) != len(values):
             raise refusal(f"factor {name}", levels, "two or more different numbers, or two or more different texts")
         if name in RESERVED:
             raise refusal("factor", name, f"any name but {', '.join(RESERVED)}")
 
 
-def _checked_generators(factors, fraction) -> dict[str, list[str]]:
+def _checked_generators(factors: Factors, fraction: Mapping[str, Iterable[str]] | None) -> dict[str, list[str]]:
     fraction = {name: list(parents) for name, parents in (fraction or {}).items()}
     free = [name for name in factors if name not in fraction]
     two_levels = {name for name in factors if len(factors[name]) == 2}

@@ -3,14 +3,20 @@
 import csv
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from tempfile import gettempdir
+from typing import TYPE_CHECKING
 
 from .errors import LabError
+
+if TYPE_CHECKING:
+    from .measure.labs.ssh import SshHost
 
 MEASURING, KAFKA, FIGURES = "measuring", "Kafka", "static figures"
 SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
@@ -64,6 +70,7 @@ def checks() -> list[Check]:
         *(_program(row) for row in programs()),
         _local_lab(),
         _kafka(),
+        _disk_limits(),
     ]
 
 
@@ -76,7 +83,7 @@ def checks_of_hosts(inventory: Path) -> list[Check]:
         return [check for some in threads.map(_checks_of, [entry.host for entry in entries]) for check in some]
 
 
-def _checks_of(host) -> list[Check]:
+def _checks_of(host: "SshHost") -> list[Check]:
     from .measure.labs.ssh import lab as about
 
     checks, everything = [], f"everything in {host.region}"
@@ -129,6 +136,26 @@ def _kafka() -> Check:
     reason = unavailable()
     able = None if reason else f"can run here, with the jars in {kafka_jars()}"
     return Check("Kafka", KAFKA, able, (f"{reason}",) if reason else ())
+
+
+def _disk_limits() -> Check:
+    """Limit the disk of the folder for temporary files for a moment, as page 09 does, to see whether that works."""
+    from .measure.kafka.programs.process_limit import disk_limit, group_for
+
+    folder, able, group = gettempdir(), None, None
+    with subprocess.Popen(["sleep", "60"]) as limited:
+        try:
+            limit = disk_limit(1e9, folder)
+            device, reason = limit.about["device"], limit.refusal
+            if group := group_for(limited.pid, limit):
+                able = f"{Path('/sys/dev/block', device).resolve().name} ({device}, of {folder}), by {group.way}"
+        except OSError as error:
+            reason = str(error)
+        finally:
+            limited.kill()
+    if group:
+        group.remove()
+    return Check("disk limit", "slow disks of brokers (optional)", able, (reason,))
 
 
 def why_not_here(needs_kafka: bool) -> str | None:

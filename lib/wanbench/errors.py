@@ -1,5 +1,6 @@
 """The errors that wanbench raises on purpose."""
 
+from pathlib import Path
 from typing import Any
 
 LATER: Any = None  # value of an attribute that has no value yet, but always has one when it is used
@@ -23,7 +24,7 @@ class RawDataError(WanbenchError, ValueError):
     MAX_FOUND = 120  # a damaged file may be one long line
     MAX_EXPECTED = 1000  # enough to list the columns of a table
 
-    def __init__(self, path, line_number, found, expected):
+    def __init__(self, path: str | Path, line_number: int | None, found: object, expected: str):
         self.path, self.line_number = str(path), line_number
         self.found = _shortened(found, self.MAX_FOUND)
         self.expected = _shortened(expected, self.MAX_EXPECTED)
@@ -31,7 +32,7 @@ class RawDataError(WanbenchError, ValueError):
         place += "" if line_number is None else f":{line_number}"
         super().__init__(f"{place}: expected {self.expected}, found {self.found!r}.")
 
-    def row(self) -> dict:
+    def row(self) -> dict[str, object]:
         """Return the error as a row of table `unread`, without the file's path."""
         return {"line_number": self.line_number, "found": self.found, "expected": self.expected}
 
@@ -39,7 +40,7 @@ class RawDataError(WanbenchError, ValueError):
         return RawDataError, (self.path, self.line_number, self.found, self.expected)
 
 
-def _shortened(text, length: int) -> str:
+def _shortened(text: object, length: int) -> str:
     text = str(text)
     return text if len(text) <= length else text[: length - 3] + "..."
 
@@ -70,7 +71,7 @@ class ClusterError(LabError):
         super().__init__(reason)
         self.log = log
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[object, ...]:
         return ClusterError, (str(self), self.log)
 
 

@@ -3,13 +3,13 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
+def naming(path: Path) -> Generator[None]:
     """Add `path` to an OSError of the `with` block that names no file, such as "No space left on device"."""
     try:
         yield
@@ -20,7 +20,7 @@ def naming(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def replaced_file(path: Path) -> Iterator[Path]:
+def replaced_file(path: Path) -> Generator[Path]:
     """Yield a temporary path to write to; on success it replaces `path`, otherwise it is removed."""
     path = Path(path)
     with naming(path):
@@ -44,7 +44,7 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 @contextmanager
-def replaced_folder(path: Path) -> Iterator[Path]:
+def replaced_folder(path: Path) -> Generator[Path]:
     """Yield a new folder to fill; on success it replaces `path`, otherwise it is removed."""
     with naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, fields, replace
 from html import escape
 from math import isfinite, nan
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -102,7 +103,7 @@ class Finding:
         notes = "".join(f'<p class="caution">Caution: {caution}.</p>' for caution in new)
         return f'<div class="finding"><p>{escape(self.sentence)}</p>{notes}{more}</div>'
 
-    def save(self, folder, page: str | None = None) -> Finding:
+    def save(self, folder: str | Path, page: str | None = None) -> Finding:
         """Write the finding to `<folder>/<name>.json`, on the page `page` if given, and return it as written."""
         finding = self if page is None else replace(self, page=page)
         content = {field.name: getattr(finding, field.name) for field in fields(finding)}
@@ -111,7 +112,7 @@ class Finding:
         return finding
 
 
-def read(path) -> Finding:
+def read(path: str | Path) -> Finding:
     """Read one finding from its file; raise RawDataError if the file is invalid."""
     path = Path(path)
     try:
@@ -123,12 +124,12 @@ def read(path) -> Finding:
     return finding
 
 
-def read_all(folder) -> list[Finding]:
+def read_all(folder: str | Path) -> list[Finding]:
     """Read the findings of a page, in its order; errors are as for `read`."""
     return sorted((read(path) for path in Path(folder).glob("*.json")), key=lambda one: (one.place, one.name))
 
 
-def load(folder) -> pd.DataFrame:
+def load(folder: str | Path) -> pd.DataFrame:
     """Read all findings in a folder as table `findings`, sorted by page and by position on the page."""
     findings = [read(path) for path in sorted(Path(folder).glob("*.json"))]
     dtypes = dict.fromkeys(NUMBERS, "float64") | dict.fromkeys(COUNTS, "Int64") | {"answer": "bool", "place": "int64"}
@@ -153,7 +154,7 @@ def html_table(findings: pd.DataFrame) -> str:
     return f'<table class="findings">{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
 
 
-def _html_row(row) -> str:
+def _html_row(row: Any) -> str:
     estimate, low, high = (nan if pd.isna(value) else float(value) for value in (row.estimate, row.low, row.high))
     if isfinite(low) != isfinite(high):
         low, high = (low, float("inf")) if isfinite(low) else (float("-inf"), high)
@@ -187,7 +188,7 @@ class Page:
     >>> page.add(fit.slope.finding("rtt-slope"))  # doctest: +SKIP
     """
 
-    def __init__(self, name: str, folder=None):
+    def __init__(self, name: str, folder: str | Path | None = None):
         check_injected()
         self.name = name
         self.folder = Path(folder or os.environ.get(FINDINGS_VARIABLE) or scratch_folder() / "findings" / name)
@@ -215,7 +216,7 @@ class Page:
             placed = replace(finding, place=len(self.findings) + 1)
             self.findings.append(placed.save(self.folder, page=self.name))
             stated = self._cautions.setdefault(about, set()) if about else set()
-            self._html.append(placed._repr_html_(stated))
+            self._html.append(placed._repr_html_(stated))  # pyright: ignore[reportPrivateUsage]
             stated |= set(placed.cautions)
 
     def answer(self, finding: Finding, about: str = "", headline: str = "") -> None:

@@ -7,7 +7,6 @@ from .errors import ParameterError, WanbenchError
 
 DATA_VARIABLE = "WANBENCH_DATA"
 FINDINGS_VARIABLE = "WANBENCH_FINDINGS"  # where the page that is being made saves its findings
-DOWNLOADS_VARIABLE = "WANBENCH_DOWNLOADS"
 KAFKA_VARIABLE = "WANBENCH_KAFKA"
 ROOT_MARK = "papermill-params"  # only the root of a checkout has a folder of this name
 
@@ -63,15 +62,6 @@ def published_folder() -> Path:
     return root() / "data" / "published"
 
 
-def downloads_folder() -> Path:
-    """
-    Return the folder in which `importers.fetch` keeps original files: `external` in the data folder, or the folder that
-    the environment variable WANBENCH_DOWNLOADS names; a relative path starts at the root of the checkout.
-    """
-    chosen = os.environ.get(DOWNLOADS_VARIABLE)
-    return root() / chosen if chosen else data_folder() / "external"
-
-
 def kafka_jars(version: str | None = None) -> Path:
     """
     Return the folder of Kafka's jars: `.kafka/jars` in the checkout, which `make setup` fills, or the folder that the
@@ -83,11 +73,3 @@ def kafka_jars(version: str | None = None) -> Path:
     if version is None or (own / f"kafka_2.13-{version}.jar").is_file():
         return own
     return root() / ".kafka" / version / "jars"
-
-
-def shared_folder() -> Path:
-    """
-    Return `shared/data` next to the checkout: original files that several checkouts on one machine share. It may not
-    exist, and wanbench writes nothing there.
-    """
-    return root().parent / "shared" / "data"

@@ -148,7 +148,7 @@ def p_value(p: float) -> str:
     return f"p = {number(p, decimals(p, digits=2))}" if not p < 1e-4 else "p < 0.0001"
 
 
-def rounded(value):
+def rounded(value: float | None) -> float | None:
     """
     Round to six significant digits, so that JSON and CSV files of two runs can be compared; None for NaN and infinity.
 

@@ -1,6 +1,9 @@
 """Read plain data in YAML: parameters, inventories, mappings of tables."""
 
 import re
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
 
 import yaml
 from yaml.composer import ComposerError
@@ -13,22 +16,20 @@ MAX_CHARACTERS = 1 << 20  # per file: an inventory of a thousand hosts has about
 class _Loader(yaml.SafeLoader):
     """Load plain data only; refuse aliases and repeated keys (YAML would silently keep the last value)."""
 
-    def compose_node(self, parent, index):
+    def compose_node(self, parent: yaml.Node | None, index: int | yaml.Node | None) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):  # a few nested aliases can stand for billions of values
             alias = self.peek_event()
-            raise ComposerError(
-                None, None, f"the alias *{alias.anchor} is not allowed; write out its value", alias.start_mark
-            )
-        return super().compose_node(parent, index)
+            raise ComposerError(None, None, f"the alias *{alias.anchor} is not allowed; write it out", alias.start_mark)
+        return super().compose_node(parent, index)  # pyright: ignore[reportArgumentType]  # its stub knows only int
 
-    def construct_mapping(self, node, deep=False):
+    def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[Hashable, Any]:
         keys = []
-        for key_node, _ in node.value:
+        for key_node, _ in node.value if isinstance(node, yaml.MappingNode) else ():
             key = self.construct_object(key_node, deep=True)
             if key in keys:
                 raise yaml.constructor.ConstructorError(None, None, f"key {key!r} is repeated", key_node.start_mark)
             keys.append(key)
-        return super().construct_mapping(node, deep=True)
+        return super().construct_mapping(node, deep=True)  # pyright: ignore[reportArgumentType]  # it refuses others
 
 
 # YAML 1.1 reads 1e8 as text; here it is a number.
@@ -37,7 +38,7 @@ _Loader.add_implicit_resolver(
 )
 
 
-def read_yaml(path, what: str) -> object:
+def read_yaml(path: str | Path, what: str) -> object:
     """
     Read plain data from a YAML file of at most `MAX_CHARACTERS`; `what` describes the file in errors.
 

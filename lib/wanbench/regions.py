@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -177,7 +178,7 @@ def geodesic_km(point: tuple[float, float], other: tuple[float, float]) -> float
 
 
 @cache
-def _geodesic_km(point, other):
+def _geodesic_km(point: tuple[float, ...], other: tuple[float, ...]) -> float:
     from geopy.distance import geodesic  # it loads geocoders and a client for HTTP: 0.2 s of each start
 
     return float(geodesic(point, other, ellipsoid="WGS-84").km)
@@ -210,7 +211,7 @@ def add_distances(pairs: pd.DataFrame) -> pd.DataFrame:
     return pairs.assign(distance_km=[distance_km(*pair) for pair in ends])
 
 
-def light_rtt_ms(distance_km):
+def light_rtt_ms(distance_km: Any) -> float | np.ndarray | pd.Series:
     """
     Compute the round-trip time in ms of light in fibre over a distance d in km: 2 d n / c with n = 1.468 and
     c = 299792.458 km/s.

@@ -1,9 +1,11 @@
 """Set the look of figures (template, colours, axes, titles), and attach alt text and numbers to them."""
 
 import re
+from collections.abc import Callable, Iterable
 from functools import wraps
 from math import ceil, floor, log10
 from textwrap import shorten, wrap
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +17,8 @@ from wanbench.checks import refusal
 from wanbench.formatting import quantity
 from wanbench.regions import CLOUDS, cloud_title
 
+Settings = dict[str, Any]
+"""Settings of a part of a figure, by Plotly's names."""
 NAME = "wanbench"
 FONT = "DejaVu Sans, Verdana, sans-serif"
 HEIGHT_PX = 520
@@ -63,33 +67,23 @@ def _template() -> go.layout.Template:
     axis |= {"title": {"standoff": 10, "font": {"size": 13}}, "ticks": "outside", "tickcolor": MUTED, "ticklen": 4}
     title = {"x": 0, "xref": "container", "xanchor": "left", "y": 1, "yref": "container", "yanchor": "top"}
     title |= {"pad": {"t": 14, "l": 14}, "font": {"size": 18}, "subtitle": {"font": {"size": 12, "color": MUTED}}}
-    layout = {
-        "font": {"family": FONT, "size": 13, "color": TEXT},
-        "title": title,
-        "paper_bgcolor": "white",
-        "plot_bgcolor": "white",
-        "margin": {"l": 70, "r": 20, "t": 90, "b": 60},
-        "height": HEIGHT_PX,
-        "hovermode": "closest",
-        "hoverlabel": {"font": {"family": FONT}},
-        "legend": {"itemsizing": "constant", "font": {"size": 12}, "tracegroupgap": 4},
-        "xaxis": axis,
-        "yaxis": axis,
-        "geo": {"bgcolor": "white"},
-        "colorway": [*dict.fromkeys(COLOURS.values())],
-    }
+    layout: Settings = {"font": {"family": FONT, "size": 13, "color": TEXT}, "height": HEIGHT_PX, "title": title}
+    layout |= {"paper_bgcolor": "white", "plot_bgcolor": "white", "geo": {"bgcolor": "white"}, "hovermode": "closest"}
+    layout |= {"margin": {"l": 70, "r": 20, "t": 90, "b": 60}, "xaxis": axis, "yaxis": axis}
+    layout |= {"hoverlabel": {"font": {"family": FONT}}, "colorway": [*dict.fromkeys(COLOURS.values())]}
+    layout["legend"] = {"itemsizing": "constant", "font": {"size": 12}, "tracegroupgap": 4}
     return go.layout.Template(layout=layout)
 
 
 pio.templates[NAME] = _template()
 
 
-def arm_marks(names) -> dict[str, tuple[str, str]]:
+def arm_marks(names: Iterable[object]) -> dict[str, tuple[str, str]]:
     """Return (colour, symbol) by name of arm (compared deployment) or setting: from `ARMS`, or else the next unused."""
-    names = dict.fromkeys(map(str, names))
-    fixed = {name: ARMS[name] for name in names if name in ARMS}
+    known = dict.fromkeys(map(str, names))
+    fixed = {name: ARMS[name] for name in known if name in ARMS}
     rest = [mark for mark in zip(SERIES_COLOURS, ARM_SYMBOLS, strict=True) if mark not in fixed.values()]
-    others = [name for name in names if name not in ARMS]
+    others = [name for name in known if name not in ARMS]
     return fixed | {name: rest[k % len(rest)] for k, name in enumerate(others)}
 
 
@@ -147,7 +141,16 @@ def shortened(text: str, limit: int = ALT_CHARACTERS) -> str:
 
 
 def finish(
-    figure: go.Figure, *, name, title, subtitle, alt, caption, table: pd.DataFrame, note="", headroom_px=0
+    figure: go.Figure,
+    *,
+    name: str,
+    title: str,
+    subtitle: str,
+    alt: str,
+    caption: str,
+    table: pd.DataFrame,
+    note: str = "",
+    headroom_px: int = 0,
 ) -> go.Figure:
     """
     Set the template and title of a figure, store name, alt text, caption and numbers in `layout.meta`, and return it.
@@ -179,11 +182,11 @@ def numbers(table: pd.DataFrame) -> str:
     return texts.rename(columns=_no_formula).to_csv(index=False, float_format="%.6g", lineterminator="\n")
 
 
-def _no_formula(value):
+def _no_formula(value: object) -> object:
     return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
 
 
-def log_axis(values, unit: str, max_ticks: int = 10) -> dict:
+def log_axis(values: np.typing.ArrayLike, unit: str, max_ticks: int = 10) -> Settings:
     """
     Return Plotly's settings of a logarithmic axis for `values`, with ticks at 1, 2 and 5 times powers of ten.
 
@@ -264,7 +267,7 @@ def _luminance(rgb: tuple[int, ...]) -> float:
     return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
 
 
-def recoloured(value, key: str = ""):
+def recoloured(value: Any, key: str = "") -> Any:
     """
     Return a part of a figure (Plotly's JSON) with its colours adapted to a dark background; colour scales are left
     unchanged.
@@ -276,11 +279,11 @@ def recoloured(value, key: str = ""):
     return on_dark(value) if isinstance(value, str) and key.endswith(("color", "colorway")) else value
 
 
-def styled(draw):
+def styled(draw: Callable[..., go.Figure]) -> Callable[..., go.Figure]:
     """Wrap a function that returns a figure, so that it accepts `title` and `theme` ("light", "dark" or a template)."""
 
     @wraps(draw)
-    def figure(*arguments, title: str | None = None, theme: str = "light", **more) -> go.Figure:
+    def figure(*arguments: object, title: str | None = None, theme: str = "light", **more: object) -> go.Figure:
         drawn = draw(*arguments, **more)
         if title is not None:
             drawn.update_layout(title_text=plain(title))

@@ -44,7 +44,7 @@ _MODULE_OF = {
 __all__ = list(_MODULE_OF)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> object:
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(_MODULE_OF)}")
     module = import_module(f"{__name__}.{_MODULE_OF[name]}")

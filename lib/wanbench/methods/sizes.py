@@ -13,7 +13,7 @@ sums of fourth powers neither overflow nor underflow.
 SIZED = f"0, or a number from {SIZES[0]:g} to {SIZES[1]:g} in size"
 
 
-def beyond_size(values) -> np.ndarray:
+def beyond_size(values: np.typing.ArrayLike) -> np.ndarray:
     """
     Return a mask of the finite nonzero numbers whose absolute value is outside `SIZES`.
 
@@ -24,7 +24,7 @@ def beyond_size(values) -> np.ndarray:
     return np.isfinite(sizes) & (sizes > 0) & ((sizes < SIZES[0]) | (sizes > SIZES[1]))
 
 
-def numbers(name: str, values) -> np.ndarray:
+def numbers(name: str, values: object) -> np.ndarray:
     """Return values as a one-dimensional array of floats; ParameterError if they are not numbers in one dimension."""
     try:
         array = np.asarray(values, dtype=float)
@@ -35,9 +35,8 @@ def numbers(name: str, values) -> np.ndarray:
     return array
 
 
-def check_sizes(name: str, values):
-    """Return the values; ParameterError if the absolute value of a finite nonzero one is outside `SIZES`."""
+def check_sizes(name: str, values: np.typing.ArrayLike) -> None:
+    """Raise ParameterError if the absolute value of a finite nonzero number is outside `SIZES`."""
     bad = np.flatnonzero(beyond_size(values))
     if len(bad):
         raise refusal(f"{name} in row {bad[0]}", float(np.asarray(values, dtype=float)[bad[0]]), SIZED)
-    return values

@@ -21,12 +21,13 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from wanbench.checks import LATER, check_number, refusal
 from wanbench.errors import ParameterError, WanbenchError
@@ -123,7 +124,7 @@ class BatchJob:
         except (OSError, ValueError, TypeError):  # TypeError: the file of another version
             return State()
 
-    def put(self, state: str, **more) -> State:
+    def put(self, state: str, **more: object) -> State:
         """Write the job's state, with other fields from `more`, and return it."""
         new = replace(self.state(), **{"reason": "", "made_from": self.page.made_from} | more, state=state)
         replace_file(self.path / "state.json", (json.dumps(asdict(new), ensure_ascii=False) + "\n").encode())
@@ -208,7 +209,7 @@ def _stop_when_unwanted(job: BatchJob) -> None:
 
 
 @contextmanager
-def _locked(path: Path, otherwise: str = "") -> Iterator[None]:
+def _locked(path: Path, otherwise: str = "") -> Generator[None]:
     """Hold the lock of a file; if another process holds it, wait, or raise WanbenchError with the text `otherwise`."""
     with open(path, "a") as file:
         try:
@@ -252,7 +253,7 @@ def prepared(jobs: Sequence[BatchJob]) -> list[BatchJob]:
 
 
 def run_batch(
-    jobs: Sequence[BatchJob], processes: int | None, cluster: str | None, retry: bool, kind=None
+    jobs: Sequence[BatchJob], processes: int | None, cluster: str | None, retry: bool, kind: type[Driver] | None = None
 ) -> list[State]:
     """
     Run the jobs of a batch that have no page yet, write the page of the batch, and return the state of each job.
@@ -287,7 +288,7 @@ class Driver:
         for job in jobs:
             self._show(job, _begin(job, retry))
 
-    def run(self, pools) -> list[State]:
+    def run(self, pools: AbstractContextManager[Callable[..., Any]]) -> list[State]:
         """
         Run the queued jobs and return the states of all jobs.
 
@@ -317,7 +318,7 @@ class Driver:
     def _write_page(self) -> None:
         write_batch_page(self.jobs, self.states)
 
-    def _watch(self, pending: dict) -> None:
+    def _watch(self, pending: dict[Any, BatchJob]) -> None:
         while pending:
             for future in [one for one in pending if one.done()]:
                 job = pending.pop(future)
@@ -331,7 +332,7 @@ class Driver:
                 self._page_s = time.monotonic()
             time.sleep(POLL_S if pending else 0)
 
-    def _ended(self, future, job: BatchJob) -> State:
+    def _ended(self, future: Any, job: BatchJob) -> State:
         with suppress(CancelledError):
             if error := future.exception():
                 return job.fail(str(error) if isinstance(error, WanbenchError) else repr(error))
@@ -365,13 +366,13 @@ def _begin(job: BatchJob, retry: bool) -> State:
 
 
 @contextmanager
-def _local(processes: int) -> Iterator[Callable]:
+def _local(processes: int) -> Generator[Callable[..., Any]]:
     with ThreadPoolExecutor(processes) as analysing, ThreadPoolExecutor(1) as measuring:
         yield lambda run, job, *more: (measuring if job.measures else analysing).submit(run, job, *more)
 
 
 @contextmanager
-def _cluster(address: str) -> Iterator[Callable]:
+def _cluster(address: str) -> Generator[Callable[..., Any]]:
     if not re.fullmatch(r"((inproc|tcp|tls|ucx|wss?)://)?[\w.\-/\[\]]+(:[\w:.\]]*)?", address):
         raise refusal("--cluster", address, "an address such as tcp://10.0.0.1:8786, without user and password")
     try:
@@ -383,7 +384,7 @@ def _cluster(address: str) -> Iterator[Callable]:
         measuring = sum("measure" in one["resources"] for one in workers)
         tell(f"{count(len(workers), 'worker')} at {address}, {measuring} with the resource measure")
 
-        def submit(run, job, *more):
+        def submit(run: Callable[..., State], job: BatchJob, *more: object):
             needs = {"measure": 1} if job.measures else None
             return client.submit(run, job, *more, key=f"{job.name}-{job.session}", pure=False, resources=needs)
 

@@ -9,11 +9,12 @@ restrict the version of boto3.
 import fcntl
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from pyarrow import ArrowInvalid, fs
 
@@ -71,7 +72,7 @@ class FarJob(BatchJob):
 
 
 @contextmanager
-def _temporary() -> Iterator[Path]:
+def _temporary() -> Generator[Path]:
     """Yield a temporary folder, after removing those whose process was killed: nobody holds their locks."""
     for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError), open(left / LOCK, "a") as lock:  # gone if a kill interrupted a removal
@@ -87,9 +88,9 @@ def _temporary() -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def run_in_bucket(jobs: Sequence[BatchJob], *how) -> list[State]:
+def run_in_bucket(jobs: Sequence[BatchJob], processes: int | None, cluster: str | None, retry: bool) -> list[State]:
     """
-    Run a batch whose jobs name a bucket, as `run_batch` does with the arguments `how`.
+    Run a batch whose jobs name a bucket, as `run_batch` does.
 
     Raise ParameterError if a job measures.
     """
@@ -97,7 +98,8 @@ def run_in_bucket(jobs: Sequence[BatchJob], *how) -> list[State]:
         raise ParameterError("--to with a notebook that measures here; allowed: notebooks that analyse.")
     with _temporary() as folder:
         copy = folder / jobs[0].folder.name
-        return run_batch([FarJob(**{**vars(job), "folder": copy}) for job in jobs], *how, kind=FarDriver)
+        copies = [FarJob(**{**vars(job), "folder": copy}) for job in jobs]
+        return run_batch(copies, processes, cluster, retry, FarDriver)
 
 
 def run_far(job: BatchJob, environment: Mapping[str, str]) -> State:
@@ -136,7 +138,7 @@ class FarDriver(Driver):
                 self.bucket.files.delete_dir_contents(f"{self.bucket.path}/{part}", missing_dir_ok=True)
             self.bucket.put(self.folder, f"{name}/state.json")
 
-    def _ended(self, future, job: BatchJob) -> State:
+    def _ended(self, future: Any, job: BatchJob) -> State:
         self.bucket.get(self.folder, job.name)
         state = super()._ended(future, job)
         if not job.is_wanted():

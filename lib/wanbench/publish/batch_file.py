@@ -13,7 +13,7 @@ from .parameters import Parameter
 ENTRY = ("notebook", "parameters", "sweep")
 
 
-def read_batch(path: Path) -> list[tuple[str, dict, dict]]:
+def read_batch(path: Path) -> list[tuple[str, dict[str, object], dict[str, list[object]]]]:
     """
     Read a batch file; return notebook, parameters and sweep of each entry.
 
@@ -31,7 +31,7 @@ def read_batch(path: Path) -> list[tuple[str, dict, dict]]:
     return read
 
 
-def parse_sweep(text: str, declared: Mapping[str, Parameter]) -> tuple[str, list]:
+def parse_sweep(text: str, declared: Mapping[str, Parameter]) -> tuple[str, list[object]]:
     """
     Parse "name=values" from a command line: values between commas, a range of whole numbers, or a list in YAML.
 
@@ -51,9 +51,9 @@ def parse_sweep(text: str, declared: Mapping[str, Parameter]) -> tuple[str, list
     return name, _values(what, values if ".." in values else [parse_yaml(value, what) for value in values.split(",")])
 
 
-def _values(what: str, values: object) -> list:
+def _values(what: str, values: object) -> list[object]:
     bounds = re.fullmatch(r"\s*(-?\d+)\.\.(-?\d+)\s*", values) if isinstance(values, str) else None
-    found = list(range(int(bounds[1]), int(bounds[2]) + 1)) if bounds else values
+    found: object = list(range(int(bounds[1]), int(bounds[2]) + 1)) if bounds else values
     if not isinstance(found, list) or not found:
         raise refusal(what, values, "a list of values, or a range such as 1..5")
-    return found
+    return [*found]

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -24,7 +25,7 @@ COLUMNS, PANEL_PX, TITLE_CHARACTERS = 3, 260, 34
 PARAMETER = "parameter "
 
 
-def write_batch_page(jobs: Sequence, states: Mapping) -> None:
+def write_batch_page(jobs: Sequence[Any], states: Mapping[str, Any]) -> None:
     """Write `index.html` (jobs and states) and `results.csv` (findings of all jobs) into the folder of a batch."""
     folder, taken = jobs[0].folder, set()
     results = pd.concat([_results(job, states[job.name]) for job in jobs], ignore_index=True)
@@ -58,7 +59,7 @@ def tidy(notebook: Path, folder: Path) -> None:
         replace_file(notebook, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
 
 
-def _results(job, state) -> pd.DataFrame:
+def _results(job: Any, state: Any) -> pd.DataFrame:
     """Return a row for each finding of a job, or one row without a finding; parameters other than numbers are text."""
     notebook = job.page.notebook.stem
     varied = {

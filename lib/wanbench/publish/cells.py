@@ -58,7 +58,7 @@ class TextRenderer(IPythonRenderer):
         self.latest = "Table"
         self._taken = {"content", "contents", "provenance"}
 
-    def heading(self, text, level, **attrs):
+    def heading(self, text: str, level: int, **attrs: object) -> str:
         """Render a heading with an anchor, and add it to `headings`."""
         plain = unescape(re.sub(r"<[^>]+>", "", text))
         anchor = anchor_for(plain, self._taken)
@@ -67,19 +67,19 @@ class TextRenderer(IPythonRenderer):
         link = f' <a class="anchor" href="#{anchor}" tabindex="-1" aria-hidden="true">#</a>' if level > 1 else ""
         return f'<h{level} id="{anchor}">{text}{link}</h{level}>\n'
 
-    def table(self, text):
+    def table(self, text: str) -> str:
         """Render a table that scrolls on its own on narrow screens."""
         return f'<div class="wide">{_captioned(f"<table>{text}</table>", self.latest)}</div>\n'
 
-    def inline_math(self, body):
+    def inline_math(self, body: str) -> str:
         """Render a formula within a line of text."""
         return _shown(body, "inline")
 
-    def block_math(self, body):
+    def block_math(self, body: str) -> str:
         """Render a formula on lines of its own."""
         return _shown(body, "block")
 
-    def latex_environment(self, name, body):
+    def latex_environment(self, name: str, body: str) -> str:
         """Render a formula in a LaTeX environment."""
         return _shown(rf"\begin{{{name}}}{body}\end{{{name}}}", "block")
 
@@ -203,7 +203,7 @@ class Parts:
     appendix: list[Section] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
     cover: Figure | None = None
-    runs: list[dict] = field(default_factory=list)
+    runs: list[provenance.Facts] = field(default_factory=list)
 
     @property
     def title(self) -> str:

@@ -27,7 +27,7 @@ def write_page(found: Changes, path: Path) -> None:
     # Table_html escapes.
     differs = Markup(table if len(found.differs) else "<p>The set-ups do not differ.</p>")  # nosec B704
     shown = {"a": found.a, "b": found.b, "differs": differs, "figure": drawn}
-    write_alone("comparison.html", path, changes=Markup(clean(found._repr_html_())), **shown)  # nosec B704  # cleaned
+    write_alone("comparison.html", path, changes=Markup(clean(found._repr_html_())), **shown)  # pyright: ignore[reportPrivateUsage]  # nosec B704  # cleaned
     put_library(path)
 
 
@@ -44,8 +44,9 @@ def write_junit(found: Changes, path: Path) -> None:
     """Write a comparison as JUnit XML: a test case for each row, failed if changed, skipped if undecided."""
     suites = ElementTree.Element("testsuites", name=f"{found.b} compared with {found.a}")
     for quantity, rows in found.rows.groupby("quantity", sort=False):
-        counts: dict = {kind: str(int((rows.verdict == one).sum())) for kind, one in STATES.items()}
-        suite = ElementTree.SubElement(suites, "testsuite", name=quantity, tests=str(len(rows)), errors="0", **counts)
+        about = {"name": quantity, "tests": str(len(rows)), "errors": "0"}
+        about |= {kind: str(int((rows.verdict == one).sum())) for kind, one in STATES.items()}
+        suite = ElementTree.SubElement(suites, "testsuite", about)
         for row in rows.itertuples():
             case = ElementTree.SubElement(suite, "testcase", classname=quantity, name=row.key)
             if row.verdict == CHANGED:

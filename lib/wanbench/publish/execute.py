@@ -1,16 +1,17 @@
 """Run a notebook with papermill: check its parameters, show progress, forward Ctrl-C, and report failures."""
 
+import logging
 import os
 import shutil
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import papermill
 from nbclient.exceptions import CellExecutionError, DeadKernelError
@@ -28,7 +29,6 @@ from .forks import PROVISIONER
 from .notebooks import LEFT_OUT, leave_out, optional_section, read_notebook, tags
 from .parameters import check_parameters, declared_parameters
 
-MISSING = ("MissingDataError", "NotFetchedError")  # Errors for missing data, by name.
 SAVE_EVERY_S = 5.0  # If the process is killed, outputs of this period are lost; measurements are safe in run folders.
 
 
@@ -54,7 +54,7 @@ class Client(PapermillNotebookClient):
         with self._forwarding_interrupts():
             super().papermill_execute_cells()
 
-    def execute_cell(self, cell, cell_index, *args, **kwargs):
+    def execute_cell(self, cell: NotebookNode, cell_index: int, *args: Any, **kwargs: Any) -> NotebookNode:
         """
         Run one cell, or raise KeyboardInterrupt if Ctrl-C was pressed.
 
@@ -68,22 +68,23 @@ class Client(PapermillNotebookClient):
             return super().execute_cell(cell, cell_index, *args, **kwargs)
         except CellExecutionError as error:
             section = optional_section(self.nb, cell_index)
-            if section is None or error.ename not in MISSING:
+            if section is None or error.ename != "MissingDataError":
                 raise
             leave_out(self.nb, section, error.evalue)
             return cell
 
     @contextmanager
-    def _forwarding_interrupts(self) -> Iterator[None]:
+    def _forwarding_interrupts(self) -> Generator[None]:
         before = signal.signal(signal.SIGINT, self._forward)
         try:
             yield
         finally:
             signal.signal(signal.SIGINT, before)
 
-    def _forward(self, signal_number, frame):
+    def _forward(self, signal_number: int, frame: object) -> None:
         self.interrupted += 1
         if self.interrupted > 2:
+            logging.getLogger("asyncio").disabled = True  # it would print a traceback when the kernel is seen to die
             raise KeyboardInterrupt
         with suppress(OSError):
             if self.interrupted == 2:
@@ -96,15 +97,17 @@ class Engine(NBClientEngine):
     """The execution engine that papermill calls; it runs notebooks with `Client`."""
 
     @classmethod
-    def execute_managed_notebook(cls, nb_man, kernel_name, start_timeout=60, **kwargs):
+    def execute_managed_notebook(
+        cls, nb_man: NotebookExecutionManager, kernel_name: str, **kwargs: Any
+    ) -> NotebookNode:
         """Execute the notebook of the manager `nb_man`; further keyword arguments are settings of `Client`."""
-        settings = remove_args(["input_path", "execution_timeout"], **kwargs)
+        settings = remove_args(["input_path", "start_timeout", "execution_timeout"], **kwargs)
         with saved_periodically(nb_man):
-            return Client(nb_man, kernel_name=kernel_name, startup_timeout=start_timeout, **settings).execute()
+            return Client(nb_man, kernel_name=kernel_name, **settings).execute()
 
 
 @contextmanager
-def saved_periodically(manager: NotebookExecutionManager) -> Iterator[None]:
+def saved_periodically(manager: NotebookExecutionManager) -> Generator[None]:
     """
     Save the notebook at most every `SAVE_EVERY_S` seconds, and at the end.
 
@@ -112,7 +115,7 @@ def saved_periodically(manager: NotebookExecutionManager) -> Iterator[None]:
     """
     save = manager.save
 
-    def save_if_due(**kwargs):
+    def save_if_due(**kwargs: Any) -> None:
         if (manager.now() - manager.last_save_time).total_seconds() >= SAVE_EVERY_S:
             save(**kwargs)
 
@@ -249,7 +252,7 @@ class Progress:
 
 
 @contextmanager
-def kernel_environment(findings: Path | None = None) -> Iterator[str]:
+def kernel_environment(findings: Path | None = None) -> Generator[str]:
     """
     Set environment variables for kernels, and yield a new private folder for their sockets, with a short path.
 

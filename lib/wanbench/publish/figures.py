@@ -42,8 +42,8 @@ class Figure:
     alt: str
     caption: str
     csv: str | None
-    data: list
-    layout: dict
+    data: list[theme.Settings]
+    layout: theme.Settings
 
     @property
     def height_px(self) -> int | None:
@@ -77,7 +77,7 @@ class Figure:
         return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def script_json(value) -> str:
+def script_json(value: object) -> str:
     """
     Return a value as JSON that is safe inside a script element.
 
@@ -88,7 +88,7 @@ def script_json(value) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def read_figure(content: dict, number: int, taken: set[str]) -> Figure:
+def read_figure(content: theme.Settings, number: int, taken: set[str]) -> Figure:
     """
     Read a figure from `content`, Plotly's JSON in the output of a cell.
 
@@ -111,7 +111,7 @@ def read_figure(content: dict, number: int, taken: set[str]) -> Figure:
     )
 
 
-def _rounded(value):
+def _rounded(value: object) -> object:
     """Return Plotly's data with seven significant digits, more than a screen can show; whole numbers stay."""
     if isinstance(value, float) and isfinite(value) and value != round(value):
         return float(f"{value:.7g}") if abs(value) < 1e6 else round(value, 1)
@@ -158,7 +158,7 @@ def canvas(figure: Figure, size: tuple[int, int], line: str) -> tuple[int, int, 
     return round(width / scale), round(height / scale), scale
 
 
-def fitted(figure: Figure, width: int) -> dict:
+def fitted(figure: Figure, width: int) -> theme.Settings:
     """Return a figure's layout without width and height, and with title and subtitle wrapped to `width` pixels."""
     layout = {key: value for key, value in figure.layout.items() if key not in ("width", "height")}
     if not figure.title:

@@ -6,12 +6,13 @@ import random
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import EntryPoint
 from multiprocessing import forkserver, util
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import DupFd
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jupyter_client.provisioning.factory import KernelProvisionerFactory
@@ -26,7 +27,7 @@ PROVISIONER = "wanbench"  # the name that a kernel's specification gives, for ju
 KernelProvisionerFactory.provisioners[PROVISIONER] = EntryPoint(PROVISIONER, f"{__name__}:Forks", "")
 
 
-def fork(target: Callable, *arguments) -> BaseProcess:
+def fork(target: Callable[..., object], *arguments: object) -> BaseProcess:
     """Start a process, in a new session, that calls `target` with `arguments`; return the process."""
     multiprocessing.current_process().daemon = False  # a worker of Dask may start processes
     process = PROCESSES.Process(target=_run, args=[target, arguments])
@@ -52,9 +53,9 @@ def _folder() -> str:
         tempfile.tempdir = before
 
 
-def _run(target: Callable, arguments) -> None:
+def _run(target: Callable[..., object], arguments: tuple[object, ...]) -> None:
     os.setsid()  # Ctrl-C reaches the command, which passes it on
-    forkserver._forkserver.ensure_running = lambda: None  # the one that runs already forks for this process, too
+    forkserver._forkserver.ensure_running = lambda: None  # pyright: ignore[reportPrivateUsage]  # the one that runs forks for this process, too
     random.seed()
     np.random.seed()
     target(*arguments)
@@ -81,7 +82,7 @@ def settle(folder: str | Path, environment: Mapping[str, str], out: int, err: in
 class Forks(LocalProvisioner):
     """Start IPython kernels as forks, for jupyter_client."""
 
-    async def launch_kernel(self, cmd, **options):
+    async def launch_kernel(self, cmd: list[str], **options: Any):
         """Start an IPython kernel as a fork, given its command `cmd`; start any other kernel as jupyter_client does."""
         if "ipykernel_launcher" not in cmd:
             return await super().launch_kernel(cmd, **options)
@@ -120,7 +121,7 @@ class Output:
         return list, ([DupFd(1), DupFd(2)],)
 
 
-def _serve(arguments: list[str], folder: str, environment: Mapping[str, str], output) -> None:
+def _serve(arguments: list[str], folder: str, environment: Mapping[str, str], output: Iterable[Any]) -> None:
     settle(folder, environment, *(one.detach() for one in output))
     command = starter()
     threading.Thread(target=lambda: (command.join(), os._exit(1)), daemon=True).start()

@@ -1,13 +1,16 @@
 """Describe a notebook to publish, with its parameters, and decide whether it measures or replays its recording."""
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
+from wanbench.errors import ParameterError
 from wanbench.folders import root
 
-from .notebooks import RECORDED, read_notebook, title_tags
-from .parameters import Parameter, declared_parameters, preset_paths, read_parameters, resolve_paths
+from .notebooks import RECORDED, read_notebook, tags, title_tags
+from .parameters import TAG, Parameter, declared_parameters, preset_paths, read_parameters, resolve_paths
 
 LOCAL, SAMPLES = "local", "samples"  # values of a notebook's parameter `lab`
 
@@ -28,7 +31,7 @@ class Job:
     """
 
     notebook: Path
-    given: Mapping = field(default_factory=dict)
+    given: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
     replay_reason: str | None = None
     remark: str | None = None
@@ -45,7 +48,18 @@ class Job:
         return replace(self, given={**self.given, "lab": SAMPLES}, replay_reason=reason)
 
 
-def located(notebook: Path, given: dict, source: str) -> dict:
+def dry_run(notebook: Path, given: Mapping[str, object]) -> None:
+    """Run the cells of a notebook in this process until `campaign.run` shows the plan and ends the process."""
+    os.chdir(notebook.parent)
+    names: dict[str, object] = {}
+    for cell in read_notebook(notebook).cells:
+        if cell.cell_type == "code":
+            exec(cell.source, names)  # nosec B102  # a notebook is a program of the user's
+            names |= given if TAG in tags(cell) else {}
+    raise ParameterError(f"{notebook.name} measures nothing; allowed: a notebook that measures.")
+
+
+def located(notebook: Path, given: Mapping[str, object], source: str) -> dict[str, object]:
     """
     Return the parameters with file paths that are valid in the notebook's folder (see `resolve_paths`).
 
@@ -54,7 +68,7 @@ def located(notebook: Path, given: dict, source: str) -> dict:
     return resolve_paths(given, declared(notebook), notebook, [Path.cwd(), root()], root(), source)
 
 
-def own_parameters(notebook: Path, given: dict, preset: str) -> str | None:
+def own_parameters(notebook: Path, given: Mapping[str, object], preset: str) -> str | None:
     """Return a sentence that lists the parameters that differ from those of a preset; None if none differs."""
     path = preset_paths(notebook.stem, root()).get(preset)
     usual = {parameter.name: parameter.default for parameter in declared(notebook).values()}

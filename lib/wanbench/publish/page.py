@@ -2,11 +2,11 @@
 
 import json
 import platform
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
+from types import SimpleNamespace
 
 import jinja2
 from markupsafe import Markup
@@ -14,56 +14,17 @@ from markupsafe import Markup
 from wanbench import __version__
 from wanbench.files import replace_file, replaced_folder
 from wanbench.findings import Finding
-from wanbench.methods.claims.ledger import Article, Audit, articles_on
+from wanbench.methods.claims.ledger import Audit, articles_on
 from wanbench.runs import origin
 
-from .cells import Heading, Part, Parts, Section, clean, read_cells
+from .cells import Parts, clean, read_cells
 from .execute import Executed
-from .figures import Figure
+from .jobs import Job
 from .notebooks import DEMONSTRATION, kind, title_tags
 from .pictures import Renderer, StaticFilesError, browser, static_names
-from .provenance import source_of
+from .provenance import Facts, source_of
 
 PACKAGES = ("numpy", "pandas", "pyarrow", "scipy", "plotly", "papermill", "nbconvert")
-
-
-@dataclass(frozen=True)
-class Page:
-    """
-    The values that the template of a page shows.
-
-    `lead` is the first paragraph, `answers` are the findings that answer its question, `where` and `days` say where and
-    on which days its data were measured, and `basis` says so in a sentence. `sources` are the articles whose claims the
-    page tests. `appendix` has the folded sections. `drawn` has the names of the figures with SVG and PNG files, and
-    `cover` the name of the figure for the front page. `static_note` says why such files are missing. `source_line` is
-    printed below every drawing. `commit` is the checkout's.
-    """
-
-    name: str
-    title: str
-    lead: Markup
-    headings: tuple[Heading, ...]
-    parts: tuple[Part, ...]
-    appendix: tuple[Section, ...]
-    answers: tuple[Finding, ...]
-    basis: str
-    where: str
-    days: tuple[str, ...]
-    sources: tuple[Article, ...]
-    figures: tuple[Figure, ...]
-    drawn: frozenset[str]
-    cover: str
-    kind: str
-    parameters: tuple[tuple[str, object, str], ...]
-    runs: tuple[dict, ...]
-    replay_reason: str | None
-    remark: str | None
-    static_note: str | None
-    source_line: str
-    versions: tuple[tuple[str, str], ...]
-    commit: str | None
-    local_changes: bool
-    static_names: Callable[[str], list[str]] = static_names
 
 
 def versions() -> tuple[tuple[str, str], ...]:
@@ -87,14 +48,18 @@ def templates() -> jinja2.Environment:
 
 
 def make_page(
-    executed: Executed, site: Path, renderer: Renderer | None, *, answers=(), preset="", replay_reason=None, remark=None
-) -> Page:
+    executed: Executed, site: Path, renderer: Renderer | None, job: Job, answers: Sequence[Finding] = ()
+) -> SimpleNamespace:
     """
-    Write a page and the files of its figures below the folder `site`, and return the page.
+    Write a page and the files of its figures below the folder `site`, and return the values that its template shows.
 
     `renderer` draws the SVG and PNG files; without it the page says that there are none. The top of the page shows
-    `answers` (the findings that answer its question), `replay_reason` (why it shows the committed recording) and
-    `remark`. `preset` is the name of the preset that gave the parameters.
+    `answers` (the findings that answer its question), and why the job shows the committed recording, and its remark.
+
+    Among the values, `lead` is the first paragraph, `where` and `days` say where and on which days the data were
+    measured, and `basis` says so in a sentence. `sources` are the articles whose claims the page tests. `drawn` has the
+    names of the figures with SVG and PNG files, `cover` the name of the figure for the front page, and `static_note`
+    says why such files are missing. `source_line` is printed below every drawing.
     """
     cells = read_cells(executed.notebook)
     made_from, drawn, note = origin(), set(), None
@@ -115,26 +80,28 @@ def make_page(
             except StaticFilesError as error:
                 note = f"Not all figures on this page have SVG and PNG files: {error}"
     where = _where(cells.runs)
+    demonstrates = DEMONSTRATION in title_tags(executed.notebook) and Path(job.source).stem == "quick"
     days = tuple(sorted({run["started_at_utc"][:10] for run in cells.runs if run["started_at_utc"]}))
-    shown: dict = {name: tuple(getattr(cells, name)) for name in ("headings", "parts", "appendix", "figures", "runs")}
-    page = Page(
+    shown = {name: getattr(cells, name) for name in ("headings", "parts", "appendix", "figures", "runs")}
+    page = SimpleNamespace(
         name=executed.name,
         title=cells.title or executed.name,
         lead=cells.lead,
         **shown,
-        answers=tuple(answers),
+        answers=answers,
         where=where,
         days=days,
-        basis=_basis(where, days, replay_reason, DEMONSTRATION in title_tags(executed.notebook) and preset == "quick"),
-        sources=tuple(articles_on(executed.name)),
-        drawn=frozenset(drawn),
+        basis=_basis(where, days, job.replay_reason, demonstrates),
+        sources=articles_on(executed.name),
+        drawn=drawn,
         cover=_cover(cells, drawn),
         kind=kind(executed.notebook),
         parameters=executed.parameters,
-        replay_reason=replay_reason,
-        remark=remark,
+        replay_reason=job.replay_reason,
+        remark=job.remark,
         static_note=note,
         source_line=source.line,
+        static_names=static_names,
         versions=versions(),
         commit=made_from["git_commit"],
         local_changes=bool(made_from["git_dirty"]),
@@ -146,11 +113,11 @@ def make_page(
 
 def write_claims_page(audit: Audit, path: Path) -> Path:
     """Write a stand-alone page for the claims of an article, with the style inside, and return its path."""
-    claims = Markup(clean(audit._repr_html_()))  # nosec B704  # cleaned
+    claims = Markup(clean(audit._repr_html_()))  # pyright: ignore[reportPrivateUsage]  # nosec B704  # cleaned
     return write_alone("claims.html", path, title=audit.article.title if audit.article else audit.source, claims=claims)
 
 
-def write_alone(template: str, path: Path, **shown) -> Path:
+def write_alone(template: str, path: Path, **shown: object) -> Path:
     """Write a page outside any site from a template and the values `shown`, with the style inside; return its path."""
     # A file of this package.
     style = Markup(files("wanbench.publish").joinpath("assets/site.css").read_text("utf-8"))  # nosec B704
@@ -159,7 +126,7 @@ def write_alone(template: str, path: Path, **shown) -> Path:
     return path
 
 
-def _where(runs: list[dict]) -> str:
+def _where(runs: list[Facts]) -> str:
     local = all(run["lab"].startswith("local") for run in runs)
     labs = "on emulated links on one machine" if local else f"on hosts: {', '.join(run['lab'] for run in runs)}"
     return labs if runs else ""
@@ -167,7 +134,7 @@ def _where(runs: list[dict]) -> str:
 
 def _basis(where: str, days: tuple[str, ...], replay_reason: str | None, is_demonstration: bool) -> str:
     if not where:
-        return "This page itself measures nothing: it uses published or simulated data, or the findings of other pages."
+        return "This page measures nothing: its data are published, recorded, simulated, or findings of other pages."
     measured = f"Measured {where}, on {' and '.join(dict.fromkeys((days[0], days[-1]))) if days else 'an unknown day'}."
     if is_demonstration:
         measured = (

@@ -17,7 +17,7 @@ from functools import reduce
 from operator import or_
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Literal, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 import nbformat
 
@@ -28,7 +28,7 @@ from wanbench.plain_yaml import parse_yaml, read_yaml
 from .notebooks import did_you_mean, read_notebook, tags
 
 SCALARS = (str, int, float, bool, NoneType)
-ANNOTATIONS: dict = {one.__name__: one for one in (str, int, float, bool, list, dict)}
+ANNOTATIONS: dict[str, Any] = {one.__name__: one for one in (str, int, float, bool, list, dict)}
 ANNOTATIONS["Literal"] = Literal
 # Syntax that an annotation may contain: none of it runs code.
 PLAIN = (ast.Name, ast.Load, ast.Constant, ast.Subscript, ast.Tuple, ast.BinOp, ast.BitOr, ast.UnaryOp, ast.USub)
@@ -38,7 +38,7 @@ class Misfit(ValueError):
     """A value has the wrong type; the message quotes the value and its place in a list or dict."""
 
 
-def kind_text(kind) -> str:
+def kind_text(kind: Any) -> str:
     """
     Describe a type in words: a scalar, a list, a dict, a Literal, a union of these, or `object` for any type.
 
@@ -57,7 +57,7 @@ def kind_text(kind) -> str:
     return {object: "anything", NoneType: "None"}.get(kind) or kind.__name__
 
 
-def accept(kind, value: object, place: str = "") -> object:
+def accept(kind: Any, value: object, place: str = "") -> object:
     """
     Check plain data, such as from YAML, against a type, and return them. Raise Misfit if they have another type.
 
@@ -85,7 +85,7 @@ def accept(kind, value: object, place: str = "") -> object:
     raise Misfit(f"must be {kind_text(kind)}{where}, not {value!r} ({type(value).__name__})")
 
 
-def kind_of_value(value: object):
+def kind_of_value(value: object) -> Any:
     """
     Return the type that a parameter's values must have if its default is `value`.
 
@@ -93,7 +93,7 @@ def kind_of_value(value: object):
     'list of float'
     """
 
-    def union(values):
+    def union(values: Sequence[object]) -> Any:
         kinds = list(map(kind_of_value, values))
         kinds = [kind for kind in kinds if kind is not int] if float in kinds else kinds  # an int is a float, too
         return reduce(or_, kinds) if kinds else object
@@ -293,7 +293,7 @@ ENDING = "_file"
 
 
 def resolve_paths(
-    given: Mapping, declared: Collection[str], notebook: Path, starts: Sequence[Path], top: Path, source: str = ""
+    given: Mapping[str, Any], declared: Collection[str], notebook: Path, starts: Sequence[Path], top: Path, source: str
 ) -> dict[str, object]:
     """
     Replace file paths in parameter values by paths that are valid in the notebook's folder.

@@ -12,11 +12,13 @@ import re
 import threading
 from base64 import b64decode
 from collections import Counter
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import kaleido
 import plotly
@@ -90,7 +92,7 @@ def _reused(svg: bytes) -> bytes:
     names = {mark: b"mark%d" % number for number, mark in enumerate(many)}
     defined = b"".join(b'<path id="%s" d="%s" style="%s"/>' % (names[mark], *mark) for mark in many)
 
-    def placed(point: re.Match) -> bytes:
+    def placed(point: re.Match[bytes]) -> bytes:
         name = names.get((point[2], point[3]))
         return b'<use xlink:href="#%s" transform="%s"/>' % (name, point[1]) if name else point[0]
 
@@ -113,7 +115,7 @@ class Renderer:
     def __enter__(self):
         return self
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._close()
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
@@ -141,7 +143,7 @@ class Renderer:
             (folder / name).write_bytes(stamped((drawing / name).read_bytes(), name[-3:], figure, source))
         return [folder / name for name in names]
 
-    def draw(self, figure: Figure, size: tuple[int, int], endings, line: str) -> dict[str, bytes]:
+    def draw(self, figure: Figure, size: tuple[int, int], endings: Sequence[str], line: str) -> dict[str, bytes]:
         """
         Draw a figure above its source line at `size` (width, height in pixels), and return the pictures by ending.
 
@@ -181,7 +183,7 @@ class Renderer:
             self._thread.start()
         self._kaleido = self._wait(_opened(path), START_S)
 
-    def _wait(self, coroutine, timeout_s: float):
+    def _wait(self, coroutine: Coroutine[Any, Any, Any], timeout_s: float) -> Any:
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result(timeout_s)
@@ -213,7 +215,9 @@ async def _opened(path: str) -> kaleido.Kaleido:
     return drawer
 
 
-async def _pictures(drawer: kaleido.Kaleido, figure: Figure, size, endings, line: str) -> dict[str, bytes]:
+async def _pictures(
+    drawer: kaleido.Kaleido, figure: Figure, size: tuple[int, int], endings: Sequence[str], line: str
+) -> dict[str, bytes]:
     width, height, _ = canvas(figure, size, line)
     # fixed uids instead of random ones
     data = [{**trace, "uid": f"{n:06x}"} for n, trace in enumerate(figure.data)]

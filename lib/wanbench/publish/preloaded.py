@@ -11,14 +11,14 @@ if folder:  # which a command that is killed cannot remove
 # jsonschema would build its unused grammar for a second
 sys.modules.setdefault("rfc3987_syntax", None)  # pyright: ignore[reportArgumentType]  # None forbids the import
 os.environ["PLOTLY_RENDERER"] = "plotly_mimetype"  # which plotly reads when it is imported
-import ipykernel.ipkernel  # noqa: E402
-import ipykernel.kernelapp  # noqa: E402, F401
+import ipykernel.ipkernel  # noqa: E402  # pyright: ignore[reportUnusedImport]
+import ipykernel.kernelapp  # noqa: E402, F401  # pyright: ignore[reportUnusedImport]
 
-import wanbench.methods  # noqa: E402
-import wanbench.read.importers  # noqa: E402
-import wanbench.read.ingest  # noqa: E402, F401
+import wanbench.methods  # noqa: E402  # pyright: ignore[reportUnusedImport]
+import wanbench.read.importers  # noqa: E402  # pyright: ignore[reportUnusedImport]
+import wanbench.read.ingest  # noqa: E402, F401  # pyright: ignore[reportUnusedImport]
 
-from .batch_bucket import FarJob  # noqa: E402, F401
+from .batch_bucket import FarJob  # noqa: E402, F401  # pyright: ignore[reportUnusedImport]
 from .site import library_hash  # noqa: E402
 
 library_hash(strict=False)  # of what is imported here, also if files change before a job starts

@@ -8,15 +8,18 @@ in its footer, with the parameters, the versions of packages and the commit.
 import re
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 from nbformat import NotebookNode
 
 from wanbench.read.ingest.lab import lab_cost
+from wanbench.runs import Run
 
 from .notebooks import CHECK, LEDGER, kind
 
 LICENCE = "Apache-2.0"  # Of the pages, figures and their numbers; a test compares it with the file LICENSE.
 MIME = "application/vnd.wanbench.provenance+json"
+Facts = dict[str, Any]  # Facts about a run, by name.
 
 
 @dataclass(frozen=True)
@@ -24,11 +27,11 @@ class Provenance:
     """
     The runs that a notebook used.
 
-    Each run is a dict of plain data: run_id, campaign, lab, started_at_utc, ended_at_utc (None for an unfinished run),
-    tests (the numbers of attempts, as text), tools (versions by name) and commit.
+    Each run has the keys run_id, campaign, lab, started_at_utc, ended_at_utc (None for an unfinished run), tests (the
+    numbers of attempts, as text), tools (versions by name) and commit.
     """
 
-    runs: tuple[dict, ...]
+    runs: tuple[Facts, ...]
 
     def __str__(self) -> str:
         if not self.runs:
@@ -38,7 +41,7 @@ class Provenance:
 
     __repr__ = __str__
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, object]:
         shown = ("run_id", "campaign", "lab", "tests")
         cells = ("".join(f"<td>{escape(run[key])}</td>" for key in shown) for run in self.runs)
         head = "<tr><th>Run</th><th>Campaign</th><th>Lab</th><th>Tests</th></tr>"
@@ -48,7 +51,7 @@ class Provenance:
         return {"text/plain": str(self), "text/html": html, MIME: {"runs": list(self.runs)}}
 
 
-def provenance(*runs) -> Provenance:
+def provenance(*runs: Run) -> Provenance:
     """
     Return the runs that a notebook used, for its last cell to show.
 
@@ -58,7 +61,7 @@ def provenance(*runs) -> Provenance:
     return Provenance(tuple(_facts(run) for run in runs))
 
 
-def _facts(run) -> dict:
+def _facts(run: Run) -> Facts:
     events = run.events()
     outcomes = run.tests()["outcome"].value_counts()
     manifest = run.manifest or {}
@@ -67,9 +70,7 @@ def _facts(run) -> dict:
     tools = tools if isinstance(tools, dict) else {}
     counted = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(outcomes.items()))
     return {
-        "run_id": str(run.run_id),
-        "campaign": str(run.campaign),
-        "lab": _lab(run),
+        **{"run_id": str(run.run_id), "campaign": str(run.campaign), "lab": _lab(run)},
         "started_at_utc": events[0]["at_utc"] if events else None,
         "ended_at_utc": manifest.get("ended_at_utc"),
         "tests": f"attempts: {counted}" if counted else "no tests",
@@ -78,7 +79,7 @@ def _facts(run) -> dict:
     }
 
 
-def _lab(run) -> str:
+def _lab(run: Run) -> str:
     """Return the kind of lab, the link emulator, and the actual and expected cost, as text."""
     lab = " by ".join(str(run.lab[key]) for key in ("kind", "emulator") if run.lab.get(key)) or "not known"
     cost = lab_cost(run)
@@ -94,7 +95,7 @@ class Source:
     software: str = "wanbench"
 
 
-def source_of(page: str, notebook: NotebookNode, runs: list[dict], origin: dict) -> Source:
+def source_of(page: str, notebook: NotebookNode, runs: list[Facts], origin: Facts) -> Source:
     """
     Return the source of a page's numbers: its runs; if there are none, the published data that its notebook reads; if
     there are none either, a few words such as "Not measured".

@@ -24,7 +24,7 @@ class SectionTexts(HTMLParser):
         self._out_of, self._heading = [], False
         self.feed(html[html.index("<main") : html.index("</main>")])
 
-    def handle_starttag(self, tag, attrs):
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """
         Start a section at a heading or at a folded section with an anchor; start to skip code, tables and the like.
         """
@@ -38,14 +38,14 @@ class SectionTexts(HTMLParser):
         elif tag == "summary" and not self.sections[-1][1]:
             self._heading = True
 
-    def handle_endtag(self, tag):
+    def handle_endtag(self, tag: str) -> None:
         """End the heading or the skipped element that the tag closes."""
         if self._out_of and tag == self._out_of[-1]:
             self._out_of.pop()
         elif tag in HEADINGS or tag == "summary":
             self._heading = False
 
-    def handle_data(self, data):
+    def handle_data(self, data: str) -> None:
         """Add text to the heading or the body of the section."""
         if not self._out_of:
             self.sections[-1][1 if self._heading else 2] += data

@@ -11,7 +11,8 @@ from functools import cache
 from importlib.metadata import distributions
 from importlib.resources import files
 from pathlib import Path
-from typing import TextIO
+from types import SimpleNamespace
+from typing import Any, TextIO
 
 import pandas as pd
 import plotly
@@ -20,14 +21,14 @@ from markupsafe import Markup
 from wanbench import findings
 from wanbench.errors import RawDataError, WanbenchError
 from wanbench.files import replace_file, replaced_folder
-from wanbench.folders import data_folder, downloads_folder, published_folder, root, samples_folder, scratch_folder
+from wanbench.folders import data_folder, published_folder, root, samples_folder, scratch_folder
 from wanbench.methods.claims.ledger import NOT_REPRODUCED
 from wanbench.runs import origin
 
 from .execute import execute
 from .jobs import Job, declared
 from .notebooks import CHECK, INTRODUCTION, LEDGER, kind, notebook_paths, read_notebook
-from .page import Page, make_page, templates, versions
+from .page import make_page, templates, versions
 from .parameters import check_notebook, file_hashes
 from .pictures import Renderer, browser
 from .search import write_search_index
@@ -35,7 +36,9 @@ from .search import write_search_index
 PACKAGE = Path(__file__).parents[1]
 
 
-def sources_hash(notebook: Path, given: dict, remarks: list, top: Path, *, strict: bool = True) -> str:
+def sources_hash(
+    notebook: Path, given: Mapping[str, Any], remarks: list[str | None], top: Path, *, strict: bool = True
+) -> str:
     """
     Return a hash of everything that a page is made from; `remarks` are the texts at the top of the page.
 
@@ -73,14 +76,14 @@ library_hash = cache(library_hash_now)
 """The result of `library_hash_now` at the first call of this process."""
 
 
-def _campaign(notebook: Path, given: dict) -> str | None:
+def _campaign(notebook: Path, given: Mapping[str, Any]) -> str | None:
     parameter = declared(notebook).get("campaign")
     return given.get("campaign", parameter.default) if parameter else None
 
 
 def _results(top: Path, page: str, campaign: str | None) -> list[Path]:
     runs = (data_folder(top) / "raw").glob(f"{campaign}*") if campaign else ()
-    return [*sorted(runs), data_folder(top) / "findings" / page, downloads_folder()]
+    return [*sorted(runs), data_folder(top) / "findings" / page]
 
 
 def _data(*results: Path) -> Iterator[str]:
@@ -150,7 +153,7 @@ class Site:
         return cls(root, root / "site", root / "build", data_folder(root) / "findings")
 
     @classmethod
-    def scratch(cls, root: Path, notebook: Path, given: Mapping):
+    def scratch(cls, root: Path, notebook: Path, given: Mapping[str, object]):
         """Return a separate site, without a front page, for one notebook with one set of parameters."""
         digest = hashlib.sha256(json.dumps(dict(given), sort_keys=True, default=repr).encode()).hexdigest()[:8]
         folder = scratch_folder() / f"{notebook.stem}-{digest}"
@@ -160,13 +163,12 @@ class Site:
         """Return the path of a page's executed notebook."""
         return self.build / "notebooks" / f"{name}.ipynb"
 
-    def record_published(self, page: Page, made_from: str = "") -> None:
-        """Record that a page was published; `made_from` is its `sources_hash`."""
-        about: dict = {"kind": page.kind, "title": page.title, "lead": str(page.lead), "remark": page.remark or ""}
+    def record_published(self, page: SimpleNamespace, made_from: str = "") -> None:
+        """Record that a page, as `make_page` returns it, was published; `made_from` is its `sources_hash`."""
         thumbnail = f"figures/{page.name}/{page.cover}-800x450.svg" if page.cover else ""
-        about |= {"basis": page.basis, "where": page.where, "days": page.days}
-        record = Record(page.name, "published", **about, thumbnail=thumbnail, made_from=made_from)
-        self._write(record)
+        about = {name: getattr(page, name) for name in ("kind", "title", "basis", "where", "days")}
+        about |= {"lead": str(page.lead), "remark": page.remark or "", "thumbnail": thumbnail, "made_from": made_from}
+        self._write(Record(page.name, "published", **about))
 
     def record_failed(self, name: str, reason: str) -> None:
         """Record why a page failed; an earlier page stays, and the front page says that it is older."""
@@ -320,8 +322,7 @@ def publish_page(job: Job, site: Site, renderer: Renderer | None, stream: TextIO
         before = findings.read_all(site.findings / name)
         with replaced_folder(site.findings / name) as folder:
             executed = execute(job.notebook, job.given, site.executed_path(name), stream, folder)
-            about: dict = {"preset": Path(job.source).stem, "replay_reason": job.replay_reason, "remark": job.remark}
-            page = make_page(executed, site.folder, renderer, answers=_answers(folder), **about)
+            page = make_page(executed, site.folder, renderer, job, _answers(folder))
     except (WanbenchError, OSError) as error:
         return str(error)
     except Exception as error:  # a bug in one notebook must not stop the other pages

@@ -8,18 +8,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from wanbench.errors import RawDataError
 
 from . import journal
 from .raw import inside
 
+_ERRORS = ("EDQUOT", "EIO", "EMFILE", "ENFILE", "ENOMEM", "ENOSPC", "EROFS")
 _OF_MACHINE = re.compile(
-    "|".join(
-        re.escape(os.strerror(getattr(errno, name)))
-        for name in ("EDQUOT", "EIO", "EMFILE", "ENFILE", "ENOMEM", "ENOSPC", "EROFS")
-    )
-    + r"|\bstatus 12[67]\b"
+    "|".join(re.escape(os.strerror(getattr(errno, one))) for one in _ERRORS) + r"|\bstatus 12[67]\b"
 )
 """
 Error messages that blame the machine, such as "No space left on device". A shell returns status 126 or 127 if a program
@@ -47,7 +45,7 @@ class Attempt:
     started_at_utc: str
     ended_at_utc: str | None
     last_sign_at_utc: str
-    files: tuple[dict, ...]
+    files: tuple[dict[str, Any], ...]
 
     @property
     def by_machine(self) -> bool:
@@ -55,15 +53,15 @@ class Attempt:
         return self.reason is not None and _OF_MACHINE.search(self.reason) is not None
 
 
-def attempts_of(folder: Path, events: tuple[dict, ...]) -> Iterator[Attempt]:
+def attempts_of(folder: Path, events: tuple[dict[str, Any], ...]) -> Iterator[Attempt]:
     """
     Yield all attempts of a journal in the order of their starts; raise RawDataError if events are contradictory.
     """
     path = folder / journal.NAME
-    started: dict[tuple, dict] = {}
-    ends: dict[tuple, dict] = {}
-    last_sign: dict[tuple, str] = {}
-    session: list[tuple] = []
+    started: dict[tuple[str | None, int | None], dict[str, Any]] = {}
+    ends: dict[tuple[str | None, int | None], dict[str, Any]] = {}
+    last_sign: dict[tuple[str | None, int | None], str] = {}
+    session: list[tuple[str | None, int | None]] = []
     for event in events:
         kind = event["event"]
         key = (event.get("test_id"), event.get("attempt"))
@@ -76,9 +74,7 @@ def attempts_of(folder: Path, events: tuple[dict, ...]) -> Iterator[Attempt]:
             session.append(key)
         elif kind in ("test-finished", "test-failed"):
             if key not in started or key in ends:
-                raise RawDataError(
-                    path, event["line_number"], key, "the end of an attempt that started and did not end"
-                )
+                raise RawDataError(path, event["line_number"], key, "the end of an attempt that started and has none")
             ends[key] = event
             session.remove(key)
         for unfinished in session:
@@ -98,7 +94,7 @@ def attempts_of(folder: Path, events: tuple[dict, ...]) -> Iterator[Attempt]:
         )
 
 
-def files_of(folder: Path, event: dict) -> tuple[dict, ...]:
+def files_of(folder: Path, event: dict[str, Any]) -> tuple[dict[str, Any], ...]:
     """
     Return the raw files that a journal event lists; raise RawDataError for an invalid entry or a path outside `folder`.
     """

@@ -77,7 +77,7 @@ def _crate(run: Run, made: Path, licence: str) -> ROCrate:
     return crate
 
 
-def _about(file: Path, name: str, recorded: str, command: str | None) -> dict:
+def _about(file: Path, name: str, recorded: str, command: str | None) -> dict[str, str]:
     of_the_run = {
         MANIFEST: "Settings, versions and hashes of the run",
         journal.NAME: "Every event of the run, in order",

@@ -52,7 +52,7 @@ class Lines:
     (b"" if there is none); `whole_bytes` is the length of the file without `torn`.
     """
 
-    events: tuple[dict, ...]
+    events: tuple[dict[str, Any], ...]
     torn: bytes
     whole_bytes: int
 
@@ -66,7 +66,7 @@ def read(path: Path) -> Lines:
     return Lines(events, content[whole_bytes:], whole_bytes)
 
 
-def _event(path, number, line):
+def _event(path: Path, number: int, line: bytes) -> dict[str, Any]:
     try:
         event = json.loads(line)
     except (ValueError, RecursionError):
@@ -88,7 +88,7 @@ def _event(path, number, line):
     return event
 
 
-def _is_time(text):
+def _is_time(text: str) -> bool:
     try:
         return _TIME.fullmatch(text) is not None and datetime.fromisoformat(text).tzinfo is not None
     except ValueError:
@@ -104,7 +104,7 @@ class Journal:
         self._path, self._lock = path, threading.Lock()
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
-    def append(self, *events: Mapping) -> None:
+    def append(self, *events: Mapping[str, object]) -> None:
         """
         Write events with the current time, one line each, and return when they are on the disk.
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.files import naming
@@ -35,7 +36,7 @@ class RawFile:
     started_at_utc: str
     ended_at_utc: str
 
-    def as_dict(self) -> dict:
+    def as_dict(self) -> dict[str, Any]:
         return {**dataclasses.asdict(self), "command": list(self.command)}
 
 
@@ -80,18 +81,18 @@ def write_raw(
     )
 
 
-def sha256(path: Path) -> str:
+def sha256(path: str | Path) -> str:
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def inside(folder: Path, path, source: Path, line_number: int | None) -> str:
+def inside(folder: Path, path: object, source: Path, line_number: int | None) -> str:
     """
     Return `path` if it is relative and inside the run folder; otherwise raise RawDataError, which names the line
     `line_number` of the file `source`.
     """
-    valid = isinstance(path, str) and path and not re.search(r"[\\\0\ud800-\udfff]", path)
-    valid = valid and not PurePosixPath(path).is_absolute() and ".." not in PurePosixPath(path).parts
-    if not valid or not (folder / path).resolve().is_relative_to(folder.resolve()):
-        raise RawDataError(source, line_number, path, "a relative path inside the run folder")
-    return path
+    if isinstance(path, str) and path and not re.search(r"[\\\0\ud800-\udfff]", path):
+        is_plain = not PurePosixPath(path).is_absolute() and ".." not in PurePosixPath(path).parts
+        if is_plain and (folder / path).resolve().is_relative_to(folder.resolve()):
+            return path
+    raise RawDataError(source, line_number, path, "a relative path inside the run folder")

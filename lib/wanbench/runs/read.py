@@ -7,11 +7,12 @@ import json
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from wanbench.checks import check_choice
-from wanbench.errors import MissingDataError, ParameterError, RawDataError
+from wanbench.errors import LATER, MissingDataError, ParameterError, RawDataError
 
 from . import journal
 from .attempts import Attempt, attempts_of, files_of
@@ -37,11 +38,11 @@ class Run:
     sha256 and bytes of the file of counts.
     """
 
-    def __init__(self, folder: Path, manifest, lines: journal.Lines):
-        self.folder, self.manifest, self.torn = folder, manifest, lines.torn
-        self._events = lines.events
+    def __init__(self, folder: Path, manifest: dict[str, Any] | None, lines: journal.Lines):
+        self.manifest: dict[str, Any] = manifest or LATER
+        self.folder, self.torn, self._events = folder, lines.torn, lines.events
         self._attempts = tuple(attempts_of(folder, lines.events))
-        self.thinned: dict[str, dict] = _json_object(folder / THINNED) or {}
+        self.thinned: dict[str, dict[str, Any]] = _json_object(folder / THINNED) or {}
 
     @classmethod
     def open(cls, folder: str | Path | Run) -> Run:
@@ -81,7 +82,7 @@ class Run:
             path = self.folder / MANIFEST
             raise RawDataError(path, None, f"another {wrong}", "the values in the journal")
 
-    def facts(self) -> dict:
+    def facts(self) -> dict[str, Any]:
         """Return what the manifest of a finished run holds besides the files' hashes: facts from the journal."""
         first, last = self._events[0], self._events[-1]
         origin = first.get("origin")
@@ -114,7 +115,7 @@ class Run:
         return self._start().get("campaign", self.folder.parent.name)
 
     @property
-    def parameters(self) -> dict:
+    def parameters(self) -> dict[str, Any]:
         """
         Return the parameters recorded with the run.
 
@@ -130,12 +131,12 @@ class Run:
         return self._start().get("parameters", {}) | ({"swept": swept} if swept else {})
 
     @property
-    def plan(self) -> dict:
+    def plan(self) -> dict[str, Any]:
         """Return the plan, as `wanbench.measure.plan.Plan.as_dict` gives it."""
         return self._start().get("plan", {})
 
     @property
-    def lab(self) -> dict:
+    def lab(self) -> dict[str, Any]:
         """
         Return the description of the lab (`Lab.describe`) that the journal records when the lab first opens; if it
         never opened, only its kind.
@@ -152,10 +153,10 @@ class Run:
         start = min(a.started_at_utc for a in self._attempts)
         return (pd.Timestamp(max(ends)) - pd.Timestamp(start)).total_seconds()
 
-    def _start(self) -> dict:
+    def _start(self) -> dict[str, Any]:
         return self._events[0] if self._events else {}
 
-    def events(self) -> list[dict]:
+    def events(self) -> list[dict[str, Any]]:
         """Return the events of the journal in order, each with its "line_number"."""
         return [dict(event) for event in self._events]
 
@@ -196,12 +197,12 @@ class Run:
         table.insert(4, "setting", [settings.get(test_id) for test_id in table.test_id])
         return table
 
-    def links(self) -> list[dict]:
+    def links(self) -> list[dict[str, Any]]:
         """Return the links that the lab was asked to emulate; empty for a lab without emulated links."""
         links = self.lab.get("links", [])
         return list(links) if isinstance(links, list) else []
 
-    def raw_files(self) -> list[dict]:
+    def raw_files(self) -> list[dict[str, Any]]:
         """
         Return all raw files in the journal, in order, each as `RawFile.as_dict` gives it plus test_id, attempt, round,
         from_region, to_region and outcome (None for files of the lab itself).
@@ -210,8 +211,8 @@ class Run:
         """
         context = ("test_id", "attempt", "round", "from_region", "to_region", "outcome")
         parts = [({name: getattr(attempt, name) for name in context}, attempt.files) for attempt in self._attempts]
-        closed = [event for event in self._events if event["event"] == "lab-closed"]
-        parts += [(dict.fromkeys(context), files_of(self.folder, event)) for event in closed]
+        of_lab: dict[str, Any] = dict.fromkeys(context)
+        parts += [(of_lab, files_of(self.folder, one)) for one in self._events if one["event"] == "lab-closed"]
         now = {path: about["counts"] for path, about in self.thinned.items()}
         return [{**about, **file, **now.get(file["path"], {})} for about, files in parts for file in files]
 
@@ -287,12 +288,12 @@ class Run:
         }
 
 
-def _check_version(path, line_number, version):
+def _check_version(path: Path, line_number: int | None, version: object) -> None:
     if version != SCHEMA_VERSION:
         raise RawDataError(path, line_number, version, f"schema version {SCHEMA_VERSION}")
 
 
-def _json_object(path):
+def _json_object(path: Path) -> dict[str, Any] | None:
     try:
         content = json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -304,7 +305,7 @@ def _json_object(path):
     return content
 
 
-def _manifest(folder):
+def _manifest(folder: Path) -> dict[str, Any] | None:
     path = folder / MANIFEST
     content = _json_object(path)
     if content is None:
@@ -322,14 +323,14 @@ def overlaps(run: Run) -> pd.DataFrame:
     Start and end come from the journal; an interrupted attempt counts until the last event of its session. The columns
     are region, test_id, attempt, other_test_id, other_attempt and overlap_s.
     """
-    spans: dict[str, list[tuple]] = {}
+    spans: dict[str, list[tuple[pd.Timestamp, pd.Timestamp, str, int]]] = {}
     for a in run.attempts():
         start, end = pd.Timestamp(a.started_at_utc), pd.Timestamp(a.ended_at_utc or a.last_sign_at_utc)
         for region in {a.from_region, a.to_region}:
             spans.setdefault(region, []).append((start, end, a.test_id, a.attempt))
     rows = []
     for region in sorted(spans):
-        open_spans: list[tuple] = []
+        open_spans = spans[region][:0]
         for span in sorted(spans[region]):
             open_spans = [earlier for earlier in open_spans if earlier[1] > span[0]]
             for earlier in open_spans:

@@ -8,9 +8,11 @@ import json
 import os
 import re
 import subprocess
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from wanbench import __version__
 from wanbench.errors import LATER, ParameterError, RawDataError, WanbenchError
@@ -30,9 +32,9 @@ def claim(
     data_folder: str | Path,
     *,
     campaign: str,
-    parameters: dict,
-    plan: dict,
-    lab_settings: dict,
+    parameters: dict[str, Any],
+    plan: dict[str, Any],
+    lab_settings: dict[str, Any],
     fresh: bool = False,
     retry_failed: bool = False,
 ) -> Run | RunWriter:
@@ -99,7 +101,7 @@ class RunWriter:
     `before` is the `Run` as earlier sessions left it; None in the first session.
     """
 
-    def __init__(self, folder: Path, start: dict):
+    def __init__(self, folder: Path, start: dict[str, Any]):
         self.folder = folder
         self._start = {**start, "run_id": folder.name}
         self._lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -114,7 +116,7 @@ class RunWriter:
             os.close(self._lock)
             raise
 
-    def _read_before(self):
+    def _read_before(self) -> Run | None:
         path = self.folder / journal.NAME
         if not path.exists():
             return None
@@ -125,10 +127,10 @@ class RunWriter:
     def __enter__(self) -> RunWriter:
         return self
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def start(self, lab: dict) -> None:
+    def start(self, lab: dict[str, Any]) -> None:
         """Record in the journal that measuring starts or resumes, with `lab`, the lab's description."""
         self._open_journal()
         if self.before is None:
@@ -156,11 +158,11 @@ class RunWriter:
         """Return whether `start` was called in this session."""
         return self._journal is not None
 
-    def record(self, *events: dict) -> None:
+    def record(self, *events: dict[str, Any]) -> None:
         self._journal.append(*events)
 
-    def keep(self, experiment: str, name: str, content: bytes, **about) -> RawFile:
-        return write_raw(self.folder, experiment, name, content, **about)
+    def keep(self, experiment: str, name: str, data: bytes, *, started_at_utc: str, ended_at_utc: str) -> RawFile:
+        return write_raw(self.folder, experiment, name, data, started_at_utc=started_at_utc, ended_at_utc=ended_at_utc)
 
     def finish(self) -> Run:
         """Record "run-finished" in the journal, and write the manifest, which lists every file with its SHA-256."""
@@ -203,7 +205,7 @@ class RunWriter:
 
 
 @contextmanager
-def _locked(folder):
+def _locked(folder: Path) -> Generator[None]:
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -212,8 +214,9 @@ def _locked(folder):
         os.close(handle)
 
 
-def _newest(parent, full_hash):
-    for folder in sorted(parent.glob(f"*-{full_hash[:8]}*"), key=lambda path: path.name, reverse=True):
+def _newest(parent: Path, full_hash: str) -> Path | None:
+    # Not by glob, which keeps the compiled pattern of each run.
+    for folder in sorted((path for path in parent.iterdir() if f"-{full_hash[:8]}" in path.name), reverse=True):
         if not folder.is_dir():
             continue
         path = folder / journal.NAME
@@ -223,20 +226,18 @@ def _newest(parent, full_hash):
     return None
 
 
-def _new_folder(parent, full_hash):
+def _new_folder(parent: Path, full_hash: str) -> Path:
     name = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{full_hash[:8]}"
-    number = 1
+    number = 0
     while True:
+        number += 1
         folder = parent / (name if number == 1 else f"{name}-{number}")
-        try:
+        with suppress(FileExistsError):
             folder.mkdir()
-        except FileExistsError:
-            number += 1
-        else:
             return folder
 
 
-def origin() -> dict:
+def origin() -> dict[str, Any]:
     """
     Return wanbench's version, the checkout's git commit, and whether the checkout is dirty; the last two are None
     outside git.
@@ -250,11 +251,9 @@ def origin() -> dict:
     return {"wanbench_version": __version__, "git_commit": commit, "git_dirty": dirty}
 
 
-def _git(folder, *arguments):
+def _git(folder: Path, *arguments: str) -> str | None:
     try:
-        done = subprocess.run(
-            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=10, check=False
-        )
+        done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=10)
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip() if done.returncode == 0 else None

@@ -34,13 +34,11 @@ def _declared() -> tuple[tuple[Column, ...], dict[str, Table]]:
     columns: dict[str, list[Column]] = {}
     for row in _rows("columns.csv"):
         columns.setdefault(row["table"], []).append(Column.of(row))
-    context = tuple(columns["context"])
-    return context, {
-        row["table"]: Table(
-            row["table"], row["row"], (context if row["context"] == "yes" else ()) + tuple(columns[row["table"]])
-        )
-        for row in _rows("tables.csv")
-    }
+    context, made = tuple(columns["context"]), {}
+    for row in _rows("tables.csv"):
+        name, first = row["table"], context if row["context"] == "yes" else ()
+        made[name] = Table(name, row["row"], (*first, *columns[name]))
+    return context, made
 
 
 CONTEXT, TABLES = _declared()
@@ -52,7 +50,7 @@ def table(name: str) -> Table:
     return TABLES[check_choice("table", name, TABLES)]
 
 
-def from_rows(name: str, rows: Iterable[Mapping]) -> pd.DataFrame:
+def from_rows(name: str, rows: Iterable[Mapping[str, object]]) -> pd.DataFrame:
     """
     Make table `name` from rows, which map columns to values, and validate it; a row may lack nullable columns.
 
@@ -91,7 +89,7 @@ def validate(name: str, frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({column.name: column.check(frame[column.name], name) for column in declared.columns})
 
 
-def write(name: str, frame: pd.DataFrame, folder) -> Path:
+def write(name: str, frame: pd.DataFrame, folder: str | Path) -> Path:
     """Validate a table and write it atomically to `<folder>/<name>.parquet`."""
     schema = table(name).arrow_schema()
     arrow = pa.Table.from_pandas(validate(name, frame), schema=schema, preserve_index=False)
@@ -102,7 +100,7 @@ def write(name: str, frame: pd.DataFrame, folder) -> Path:
     return path
 
 
-def read(name: str, *folders) -> pd.DataFrame:
+def read(name: str, *folders: str | Path) -> pd.DataFrame:
     """
     Read a table that `write` wrote into a folder, or concatenate the tables of several folders in order.
 

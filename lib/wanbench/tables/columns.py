@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -110,10 +111,8 @@ class Column:
             value = values.iloc[rows[0]]
             value = repr(value) if isinstance(value, str) else str(value)
             value = value if len(value) <= 80 else value[:77] + "..."
-            place = (
-                f"table {table}, column {self.name}, row {rows[0]} (counted from 0; {count(len(rows), 'invalid row')})"
-            )
-            raise ParameterError(f"{place} is {value}; allowed: {self.allows}.")
+            at = f"table {table}, column {self.name}, row {rows[0]} (counted from 0; {count(len(rows), 'invalid row')})"
+            raise ParameterError(f"{at} is {value}; allowed: {self.allows}.")
 
 
 @dataclass(frozen=True)
@@ -134,7 +133,13 @@ class Table:
         return pa.schema(fields, metadata={"table": self.name, "row": self.row})
 
 
-def _of_objects(values, null, kinds, fits, dtype):
+Converted = tuple[pd.Series, pd.Series | np.ndarray | None]
+"""Typed values, and a mask of wrong values (None if no value is wrong)."""
+
+
+def _of_objects(
+    values: pd.Series, null: np.ndarray, kinds: tuple[str, ...], fits: Callable[[object], bool], dtype: str
+) -> Converted:
     """Convert objects at once if pandas infers one of these kinds; otherwise one by one, to find wrong values."""
     if pd.api.types.infer_dtype(values) in kinds:
         try:
@@ -145,7 +150,7 @@ def _of_objects(values, null, kinds, fits, dtype):
     return values.where(~(null | wrong), None).astype(dtype), wrong
 
 
-def _convert_text(values, null):
+def _convert_text(values: pd.Series, null: np.ndarray) -> Converted:
     if isinstance(values.dtype, pd.CategoricalDtype):
         values = values.astype(object)
     if pd.api.types.is_string_dtype(values.dtype) and values.dtype != object:
@@ -153,7 +158,7 @@ def _convert_text(values, null):
     return _of_objects(values, null, ("string", "empty"), _is_plain_text, "str")
 
 
-def _is_plain_text(value) -> bool:
+def _is_plain_text(value: object) -> bool:
     """Tell whether a value is text that UTF-8 can encode; a lone surrogate cannot be encoded."""
     try:
         return isinstance(value, str) and value.encode() is not None
@@ -161,7 +166,7 @@ def _is_plain_text(value) -> bool:
         return False
 
 
-def _convert_count(values, null):
+def _convert_count(values: pd.Series, null: np.ndarray) -> Converted:
     if values.dtype == object:
         return _of_objects(values, null, ("integer", "empty"), _is_whole_number, "Int64")
     if pd.api.types.is_float_dtype(values.dtype):
@@ -174,7 +179,7 @@ def _convert_count(values, null):
     return values, None if pd.api.types.is_integer_dtype(values.dtype) else ~null
 
 
-def _is_whole_number(value) -> bool:
+def _is_whole_number(value: object) -> bool:
     if isinstance(value, (bool, np.bool_)):
         return False
     if isinstance(value, (int, np.integer)):
@@ -182,7 +187,7 @@ def _is_whole_number(value) -> bool:
     return isinstance(value, (float, np.floating)) and bool(value % 1 == 0 and abs(value) <= LARGEST_EXACT_FLOAT)
 
 
-def _convert_number(values, null):
+def _convert_number(values: pd.Series, null: np.ndarray) -> Converted:
     wrong = None
     if values.dtype == object:
         values, wrong = _of_objects(values, null, _NUMBERS, _is_number, "float64")
@@ -193,7 +198,7 @@ def _convert_number(values, null):
     return plain, infinite if wrong is None else wrong | infinite
 
 
-def _is_number(value) -> bool:
+def _is_number(value: object) -> bool:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         return False
     try:
@@ -202,13 +207,13 @@ def _is_number(value) -> bool:
         return False
 
 
-def _convert_flag(values, null):
+def _convert_flag(values: pd.Series, null: np.ndarray) -> Converted:
     if pd.api.types.is_bool_dtype(values.dtype):
         return values.astype("boolean"), None
     return _of_objects(values, null, ("boolean", "empty"), lambda value: isinstance(value, (bool, np.bool_)), "boolean")
 
 
-def _convert_time(values, null):
+def _convert_time(values: pd.Series, null: np.ndarray) -> Converted:
     if isinstance(values.dtype, pd.DatetimeTZDtype):
         return values.dt.tz_convert("UTC"), None
     typed = pd.Series(pd.NaT, index=values.index, dtype="datetime64[us, UTC]")
@@ -218,7 +223,7 @@ def _convert_time(values, null):
     return pd.to_datetime(stamps.astype(object), utc=True).astype(typed.dtype), stamps.isna()
 
 
-def _as_time(value):
+def _as_time(value: object) -> pd.Timestamp | None:
     try:
         if isinstance(value, str):
             return pd.Timestamp(value).tz_convert("UTC") if ISO_TIME.fullmatch(value) else None
@@ -235,7 +240,4 @@ CONVERTERS = {
     "flag": _convert_flag,
     "time": _convert_time,
 }
-"""
-Functions by type: each converts values and a mask of nulls to typed values and a mask of wrong values (None if no value
-is wrong).
-"""
+"""Functions by type: each converts values, given a mask of nulls."""

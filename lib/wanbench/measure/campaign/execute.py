@@ -14,12 +14,13 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from wanbench.checks import check_number
 from wanbench.errors import LabError, ParameterError, WanbenchError
 from wanbench.measure.labs.base import Lab
 from wanbench.measure.plan import Plan, Test, rounds
-from wanbench.runs import Run, RunWriter, claim
+from wanbench.runs import RawFile, Run, RunWriter, claim
 from wanbench.runs.journal import now_utc
 
 from .progress import Progress
@@ -38,11 +39,11 @@ def measure(
     *,
     data_folder: str | Path = "data",
     campaign: str,
-    parameters: dict | None = None,
+    parameters: dict[str, object] | None = None,
     retries: int = 2,
     fresh: bool = False,
     retry_failed: bool = False,
-    watched: Sequence = (),
+    watched: Sequence[Any] = (),
 ) -> Run:
     """
     Measure a plan on a lab, and write the raw files to the run folder <data folder>/raw/<campaign>/<run id>.
@@ -114,7 +115,7 @@ def measure(
         return writer.finish()
 
 
-def _settings(lab):
+def _settings(lab: Lab) -> dict[str, object]:
     """Return the settings of a lab that is not open yet: a run is resumed only on a lab with equal settings."""
     links = sorted([*pair, dataclasses.asdict(link)] for pair, link in lab.links.items())
     more = {"settings": lab.settings and dict(lab.settings), "cluster": lab.cluster_settings}
@@ -126,7 +127,7 @@ def _settings(lab):
 class _Outcome:
     test: Test
     attempt: int
-    files: list
+    files: list[RawFile]
     experiment: str | None = None
     error: BaseException | None = None
 
@@ -134,13 +135,13 @@ class _Outcome:
 class _Session:
     """One session of measuring, from opening the lab to closing it."""
 
-    def __init__(self, plan: Plan, writer: RunWriter, retries: int, watched: Sequence, retry_failed: bool):
+    def __init__(self, plan: Plan, writer: RunWriter, retries: int, watched: Sequence[Any], retry_failed: bool):
         self.plan, self.writer, self.retries, self.watched = plan, writer, retries, watched
         self.attempts: Counter[str] = Counter()
         self.failures: Counter[str] = Counter()
         self.done: set[str] = set()
         self.last_round = len(plan.rounds)
-        self.news: queue.SimpleQueue = queue.SimpleQueue()
+        self.news: queue.SimpleQueue[_Outcome | int] = queue.SimpleQueue()
         self.threads: list[threading.Thread] = []
         self.stopping, self.interrupted = threading.Event(), threading.Event()
         before = writer.before
@@ -179,11 +180,9 @@ class _Session:
         if not blamed:
             return
         because = "because of the machine" if self.done else "and none was done"
-        error = LabError(
-            f"{len(blamed)} of {len(self.plan.tests)} tests failed {because}, the last one for this reason: "
-            f"{' '.join(str(blamed[-1].reason).split()).rstrip('.')}. The run stays open: remove the cause and start "
-            "again."
-        )
+        last = f"the last one for this reason: {' '.join(str(blamed[-1].reason).split()).rstrip('.')}"
+        failed = f"{len(blamed)} of {len(self.plan.tests)} tests failed {because}, {last}"
+        error = LabError(f"{failed}. The run stays open: remove the cause and start again.")
         self.writer.record({"event": "interrupted", "reason": _reason(error)})
         raise error
 
@@ -228,7 +227,7 @@ class _Session:
             signals.restore()
             self.progress.close()
 
-    def _all_rounds(self, lab, opened_at_utc):
+    def _all_rounds(self, lab: Lab, opened_at_utc: str) -> None:
         if lacking := [region for region in self.plan.regions if not lab.hosts.get(region)]:
             raise ParameterError(f"The lab has no host in {', '.join(lacking)}; it has {', '.join(sorted(lab.hosts))}.")
         self.writer.start(lab.describe())
@@ -243,7 +242,7 @@ class _Session:
                 self._round(self.last_round, [tests[pair] for pair in group], lab)
         self._keep_of_lab(lab, opened_at_utc)
 
-    def _round(self, number, tests, lab):
+    def _round(self, number: int, tests: Sequence[Test], lab: Lab) -> None:
         plan = dataclasses.replace(self.plan, rounds=(tuple(tests),))
         [slot_s] = plan.slots_s()
         lab.before_round(slot_s, plan.sent_bytes())
@@ -274,7 +273,7 @@ class _Session:
         self.spent_s += time.monotonic() - started
         self.left_s = self._left_s()
 
-    def _test(self, test, attempt, lab):
+    def _test(self, test: Test, attempt: int, lab: Lab) -> None:
         files, experiment = [], None
         try:
             for experiment in self.plan.experiments_of(test):
@@ -288,7 +287,7 @@ class _Session:
         else:
             self.news.put(_Outcome(test, attempt, files))
 
-    def _conclude(self, outcome):
+    def _conclude(self, outcome: _Outcome) -> None:
         error = outcome.error
         if error is not None and not isinstance(error, LabError):
             raise error
@@ -312,7 +311,7 @@ class _Session:
         planned_s = sum(self.rest_of_plan().slots_s())
         return planned_s * self.spent_s / self.planned_s if self.planned_s else planned_s
 
-    def _keep_costs_of(self, lab, error):
+    def _keep_costs_of(self, lab: Lab, error: BaseException) -> None:
         """Record the lab's costs in a session that measured nothing: its hosts may still have been paid for."""
         if files := lab.keep_costs(self.writer.folder, f"session-{self.number}"):
             self.writer.start({"kind": lab.kind})
@@ -321,7 +320,7 @@ class _Session:
                 {"event": "interrupted", "reason": _reason(error)},
             )
 
-    def _keep_of_lab(self, lab, opened_at_utc):
+    def _keep_of_lab(self, lab: Lab, opened_at_utc: str) -> None:
         """Write raw files about the lab itself: counters of links and devices, server logs."""
         if self.kept:
             return
@@ -348,37 +347,37 @@ class _Signals:
     so that no file stays incomplete. While the lab closes, the first two signals are ignored.
     """
 
-    def __init__(self, news, heard):
+    def __init__(self, news: queue.SimpleQueue[_Outcome | int], heard: threading.Event):
         self._news, self._heard, self._seen, self._at_once, self._earlier = news, heard, [], True, {}
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
                     self._earlier[number] = signal.signal(number, self._hear)
 
-    def _hear(self, number, frame):
+    def _hear(self, number: int, frame: object) -> None:
         self._seen.append(number)
         self._heard.set()
         if self._at_once or len(self._seen) >= 3:
             raise _exception(number)
         self._news.put(int(number))
 
-    def wait_for_the_loop(self):
+    def wait_for_the_loop(self) -> None:
         self._at_once = False
 
-    def raise_if_any(self):
+    def raise_if_any(self) -> None:
         if self._seen:
             raise _exception(self._seen[0])
 
-    def restore(self):
+    def restore(self) -> None:
         for number, handler in self._earlier.items():
             signal.signal(number, handler)
 
 
-def _exception(number):
+def _exception(number: int) -> BaseException:
     return KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
 
 
-def _reason(error):
+def _reason(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
         return "SIGINT"
     if isinstance(error, SystemExit) and error.code in (128 + signal.SIGTERM, 128 + signal.SIGHUP):

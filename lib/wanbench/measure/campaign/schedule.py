@@ -52,7 +52,7 @@ class Schedule:
     campaign: str
     notebook: str
     every: str
-    parameters: dict = field(default_factory=dict)
+    parameters: dict[str, object] = field(default_factory=dict)
 
     @property
     def period(self) -> timedelta:

@@ -8,9 +8,10 @@ import os
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+from typing import Any
 
 from wanbench.checks import check_choice, check_injected, check_number
 from wanbench.errors import ParameterError
@@ -31,27 +32,28 @@ from .execute import measure
 
 SAMPLES = "samples"  # The value of `lab` that selects the recording under `data/samples` instead of a lab.
 
+Links = Mapping[tuple[str, str], LinkSettings]
 SHARE_VARIABLE = "WANBENCH_SHARE_MACHINE"
 AGAIN_VARIABLE = "WANBENCH_AGAIN"
 """
-Name of an environment variable. "fresh" starts new runs; "retry-failed" repeats the failed tests of finished runs. The
-options `--fresh` and `--retry-failed` of `wanbench report` set it.
+Name of an environment variable. "fresh" starts new runs; "retry-failed" repeats the failed tests of finished runs;
+"dry" ends the process before it measures. The options `--fresh`, `--retry-failed` and `--dry` of the command set it.
 """
 
 
 def run(
     plan: Plan,
-    links: Mapping[tuple[str, str], LinkSettings],
+    links: Links,
     *,
     lab: str,
     campaign: str,
-    parameters: dict | None = None,
+    parameters: dict[str, object] | None = None,
     sysctls: Mapping[str, str] | None = None,
     brokers: Sequence[str] = (),
-    cluster: Mapping | None = None,
-    external: Mapping[str, Mapping] | None = None,
-    lab_options: Mapping | None = None,
-    **options,
+    cluster: Mapping[str, Any] | None = None,
+    external: Mapping[str, Mapping[str, Any]] | None = None,
+    lab_options: Mapping[str, Any] | None = None,
+    **options: Any,
 ) -> Run:
     """
     Return the run of a plan: measure it, resume an interrupted run, reuse a finished run, or open a recording.
@@ -96,11 +98,17 @@ def run(
     n_hosts = max([1, *(n for regions in on_hosts for n in Counter(regions).values())])
     pair = cluster.get("mirrored") or {}  # its clusters use further hosts
     n_hosts += max((n for name in ("source", "target") for n in Counter(pair.get(name)).values()), default=0)
+    trials = [one for test in plan.tests for one in plan.experiments_of(test) if isinstance(one, KafkaTrial)]
+    n_hosts = max([n_hosts, *(region_and_number(at)[1] + 1 for one in trials for at in one.client_regions or ())])
     own = {"hosts_per_region": n_hosts, "sysctls": sysctls, "seed": plan.seed}
     opened = _lab(lab, plan.regions, _within(links, plan), **own, **(lab_options or {}))
     again = os.environ.get(AGAIN_VARIABLE)
     options = {**{"fresh": again == "fresh", "retry_failed": again == "retry-failed"}, **options}
     check_trials(plan, opened, brokers, cluster, [*external, *(["mirrored"] if "mirrored" in cluster else [])])
+    if again == "dry":
+        estimate = getattr(opened, "estimate", None)
+        print(plan, *([estimate(plan, campaign)[0]] if estimate else []), sep="\n")
+        sys.exit()
     if brokers or external:
         opened = KafkaLab(opened, brokers, external=external, **cluster)
     with _one_at_a_time() if lab == "local" else nullcontext():
@@ -108,7 +116,7 @@ def run(
 
 
 @contextmanager
-def _one_at_a_time() -> Iterator[None]:
+def _one_at_a_time() -> Generator[None]:
     """Wait until no other run measures on this machine, because two runs at once would distort each other's results."""
     lock = None
     if not os.environ.get(SHARE_VARIABLE):
@@ -128,7 +136,7 @@ def _one_at_a_time() -> Iterator[None]:
             os.close(lock)
 
 
-def _lab(kind, *arguments, **options):
+def _lab(kind: str, *arguments: Any, **options: Any) -> Lab:
     """Return the lab, not yet open; raise ParameterError if its kind does not have a given option, or needs another."""
     try:
         inspect.signature(LABS[kind]).bind(*arguments, **options)
@@ -137,7 +145,7 @@ def _lab(kind, *arguments, **options):
     return LABS[kind](*arguments, **options)
 
 
-def recording(plan: Plan, campaign: str, links: Mapping[tuple[str, str], LinkSettings]) -> Run:
+def recording(plan: Plan, campaign: str, links: Links) -> Run:
     """
     Return the newest finished run under `data/samples` that has the plan's tests and experiments, and these links.
     Raise ParameterError if there is none.
@@ -149,11 +157,9 @@ def recording(plan: Plan, campaign: str, links: Mapping[tuple[str, str], LinkSet
         same = all(_is_asked_for(run.plan.get(key), wanted[key]) for key in ("tests", "experiments", "seed"))
         if same and _has_links(run, _within(links, plan)):
             return run
-    there = ", ".join(run.run_id for run in runs) or "none"
-    raise ParameterError(
-        f"No recording of this plan under {folder / 'raw' / campaign} (finished runs there: {there}). A recording can "
-        "be replayed only with the parameters it was made with, which are those of the 'quick' preset."
-    )
+    there = f"{folder / 'raw' / campaign} (finished runs there: {', '.join(run.run_id for run in runs) or 'none'})"
+    why = "can be replayed only with the parameters it was made with, which are those of the 'quick' preset"
+    raise ParameterError(f"No recording of this plan under {there}. A recording {why}.")
 
 
 # Settings that experiments had when samples were recorded, with the value that all samples have.
@@ -163,7 +169,7 @@ FORMER |= {"method": "cusum", "weight": 0.2}
 NEWER = {"ip_version": 4, "share_groups": False, "rereads": False}
 
 
-def _is_asked_for(recorded, wanted):
+def _is_asked_for(recorded: object, wanted: object) -> bool:
     """
     Return whether recorded settings equal the wanted ones.
 
@@ -179,7 +185,7 @@ def _is_asked_for(recorded, wanted):
     return recorded == wanted
 
 
-def _has_links(run, links):
+def _has_links(run: Run, links: Links) -> bool:
     """Return whether a run was made with these link settings; where `queue_bytes` is None, any queue size fits."""
     recorded = {(link.get("from_region"), link.get("to_region")): link for link in run.links()}
     return recorded.keys() == links.keys() and all(
@@ -190,17 +196,18 @@ def _has_links(run, links):
     )
 
 
-def _within(links, plan):
+def _within(links: Links, plan: Plan) -> dict[tuple[str, str], LinkSettings]:
     wanted = set(plan.regions)
     return {pair: link for pair, link in links.items() if set(pair) <= wanted}
 
 
 MIN_INSYNC = "min.insync.replicas"
+FLUSH = "log.flush.interval.messages"
 SYSCTLS = {"receive": "net.core.rmem_max", "send": "net.core.wmem_max"}  # Sysctls that limit socket buffers.
 
 
 def check_trials(
-    plan: Plan, lab: Lab, brokers: Sequence[str], cluster: Mapping, external: Collection[str] = ()
+    plan: Plan, lab: Lab, brokers: Sequence[str], cluster: Mapping[str, Any], external: Collection[str] = ()
 ) -> None:
     """
     Raise ParameterError if the lab (not yet open) or the cluster cannot run a trial; the message names the trial's
@@ -217,22 +224,20 @@ def check_trials(
                     raise ParameterError(f"trial {test.setting or test.id}{objection}")
 
 
-def _objections(trial, lab, brokers: int, cluster, external) -> Iterator[str]:
+def _objections(
+    trial: KafkaTrial | KafkaFault, lab: Lab, brokers: int, cluster: Mapping[str, Any], external: Collection[str]
+) -> Iterator[str]:
     """Yield the reasons why a trial cannot be measured; each completes a sentence that begins with the trial's name."""
     name, names = getattr(trial, "cluster", None), ", ".join(map(repr, external)) or "none is given"
     is_external = name is not None or not brokers
     if name is not None and name not in external:
         yield f" is on the cluster {name!r}; allowed: external clusters ({names}){' or None' if brokers else ''}."
     if name is None and not brokers and len(external) != 1:
-        yield (
-            " names no cluster, and the lab starts none; allowed: give brokers, or set cluster to one of the external "
-            f"clusters ({names})."
-        )
+        allowed = f"give brokers, or set cluster to one of the external clusters ({names})"
+        yield f" names no cluster, and the lab starts none; allowed: {allowed}."
     if asked := is_external and _needs_own_cluster(trial):
-        yield (
-            f" sets {', '.join(asked)} on an external cluster; allowed: settings of clients only, because wanbench "
-            "does not run its brokers."
-        )
+        allowed = "settings of clients only, because wanbench does not run its brokers"
+        yield f" sets {', '.join(asked)} on an external cluster; allowed: {allowed}."
     if isinstance(trial, KafkaFault):
         return
     load, can_set_links = trial.load, hasattr(lab, "set_link")
@@ -249,32 +254,32 @@ def _objections(trial, lab, brokers: int, cluster, external) -> Iterator[str]:
         # A topic's settings override the brokers' settings, where the default is 1.
         minimum = {**settings, **dict(load.topic_settings)}.get(MIN_INSYNC, 1)
         if not str(minimum).isdigit() or not 1 <= int(minimum) <= load.replication:
-            yield (
-                f" has {MIN_INSYNC} {minimum}; allowed: 1 to {load.replication}, the replication, because otherwise no "
-                "record with acks=all is ever acknowledged."
-            )
-    yield from _large_buffers(load, settings, lab.socket_buffer_limits())
+            why = "because otherwise no record with acks=all is ever acknowledged"
+            yield f" has {MIN_INSYNC} {minimum}; allowed: 1 to {load.replication}, the replication, {why}."
+    yield from _large_buffers(load, settings, lab.socket_buffer_limits() or {})
     if not is_external:
         for action in (one for part in trial.alongside if isinstance(part, BrokerActions) for one in part.actions):
             if action.node_id is not None and action.node_id > brokers:
                 yield f": “{action}”; allowed: brokers 1 to {brokers}."
             if action.kind == "link" and not can_set_links:
                 yield f": “{action}” needs a local lab, because links of a {lab.kind} lab cannot be changed."
+            if action.kind == "disk" and FLUSH not in settings:
+                yield f": “{action}” slows only writes that brokers wait for; set {FLUSH} of the brokers, such as to 1."
         if trial.broker_sizes is not None:
             sizes_by_broker(trial.broker_sizes, brokers)  # raises an error unless there is a size for each broker
     if trial.path is not None and trial.path not in lab.path_names:
         paths = ", ".join(lab.path_names) or "None, because there is only one path between hosts of this lab"
         yield f" has path {trial.path!r}; allowed: {paths}."
+    if trial.path is not None and lab.kind == "ssh" and not is_external:
+        yield f" has path {trial.path!r}; allowed: None, because brokers on hosts by SSH listen on one address."
     if trial.link is not None and trial.path is None and not can_set_links:
         yield f" has a link; allowed: None, because links of a {lab.kind} lab cannot be changed."
     if trial.gateway_bps and not hasattr(lab, "set_gateway"):
-        yield (
-            f" has gateway_bps {trial.gateway_bps:g}; allowed: None, because links of a {lab.kind} lab cannot share a "
-            "gateway."
-        )
+        allowed = f"None, because links of a {lab.kind} lab cannot share a gateway"
+        yield f" has gateway_bps {trial.gateway_bps:g}; allowed: {allowed}."
 
 
-def _needs_own_cluster(trial) -> list[str]:
+def _needs_own_cluster(trial: KafkaTrial | KafkaFault) -> list[str]:
     if isinstance(trial, KafkaFault):
         fault = [f"the fault {trial.fault}"] if trial.fault in ON_BROKERS else []
         return (["broker_settings"] if trial.broker_settings else []) + fault
@@ -283,7 +288,7 @@ def _needs_own_cluster(trial) -> list[str]:
     return asked + [part.name for part in trial.alongside if isinstance(part, only_own)]
 
 
-def _large_buffers(load, settings, limits) -> Iterator[str]:
+def _large_buffers(load: Any, settings: Mapping[str, Any], limits: Mapping[str, int]) -> Iterator[str]:
     of = {"brokers": settings, "producers": dict(load.producer_settings), "consumers": dict(load.consumer_settings)}
     for whose, name, value in ((whose, *item) for whose, its in of.items() if limits for item in its.items()):
         sysctl = next((SYSCTLS[end] for end in SYSCTLS if name.endswith(f"{end}.buffer.bytes")), None)
@@ -295,8 +300,6 @@ def _large_buffers(load, settings, limits) -> Iterator[str]:
             yield f": {name} of {whose} is {value!r}; allowed: bytes, or -1."
             continue
         if size > limits[sysctl]:
-            yield (
-                f": {name} of {whose} is {size:,}; allowed: at most {limits[sysctl]:,} bytes, the limit {sysctl} of "
-                "this kernel and all its network namespaces; or -1, which lets the kernel choose. To raise the limit, "
-                f"run as root: sysctl -w {sysctl}={size}."
-            )
+            most = f"at most {limits[sysctl]:,} bytes, the limit {sysctl} of this kernel and all its network namespaces"
+            remedy = f"or -1, which lets the kernel choose. To raise the limit, run as root: sysctl -w {sysctl}={size}"
+            yield f": {name} of {whose} is {size:,}; allowed: {most}; {remedy}."

@@ -13,6 +13,7 @@ from wanbench.measure.labs.base import Completed, Host
 from wanbench.runs import RawFile, write_raw
 
 Hosts = Sequence[Host]
+KafkaSettings = Mapping[str, object] | tuple[tuple[str, str], ...]  # an experiment replaces a mapping by pairs
 WhenSending = Callable[[], None] | None  # a function that is called once, as soon as all producers send
 PROCESS_S = 0.02  # time to start and end a command on a local lab, measured together with `HANDSHAKE_RTTS` of iperf3
 
@@ -89,9 +90,9 @@ class Load(Experiment, Protocol):
     topics: int
     partitions: int
     replication: int
-    topic_settings: Mapping[str, object] | tuple
-    producer_settings: Mapping[str, object] | tuple
-    consumer_settings: Mapping[str, object] | tuple
+    topic_settings: KafkaSettings
+    producer_settings: KafkaSettings
+    consumer_settings: KafkaSettings
 
     def run_on(
         self, producers: Hosts, consumers: Hosts, folder: Path, stem: str, *, when_sending: WhenSending = None
@@ -125,7 +126,7 @@ class ClientLoad:
         cluster = cluster_of(*producers, *consumers)
         return self.session(cluster, producers, consumers, folder, stem, when_sending).run()
 
-    def session(self, *where, **more) -> Any:
+    def session(self, *where: Any, **more: Any) -> Any:
         """Return the session that runs this load. The arguments are passed on to `ClientSession`."""
         raise NotImplementedError
 
@@ -145,7 +146,7 @@ def bounded(default: Any, low: float, high: float) -> Any:
     return field(default=default, metadata={"limits": (low, high)})
 
 
-def one_of(default: Any, allowed: Collection) -> Any:
+def one_of(default: Any, allowed: Collection[object]) -> Any:
     """Declare a field that allows a fixed set of values; it is required if `default` is MISSING."""
     return field(default=default, metadata={"allowed": allowed})
 
@@ -175,7 +176,7 @@ def address_of(host: Host, ip_version: int) -> str:
     return address
 
 
-def links_of(host: Host):
+def links_of(host: Host) -> Any:
     """Return the emulated links of the host's lab; raise ExperimentError if the network is real."""
     if host.links is None:
         message = f"{host.name} has no emulated links; only a lab with emulated links can count, cut or set them"
@@ -183,7 +184,7 @@ def links_of(host: Host):
     return host.links
 
 
-def cluster_of(*hosts: Host):
+def cluster_of(*hosts: Host) -> Any:
     """
     Return the Kafka cluster of the hosts; raise ExperimentError if there is none.
 

@@ -13,7 +13,7 @@ from .broker_actions_session import ActionsSession
 from .concurrent_session import Concurrent
 
 RESTARTS = ("restart", "kill")
-PASSING = ("slow", "link")
+PASSING = ("slow", "disk", "link")
 LEADERS = ("demote", "restore", "skew", "rebalance", "reassign")
 KINDS = (*RESTARTS, *PASSING, *LEADERS)
 LASTING = ("kill", *PASSING)  # kinds of actions that last for `for_s`
@@ -32,8 +32,9 @@ class BrokerAction:
         "restart": the broker hands over its leadership, stops (controlled shutdown) and is started again at once.
         "kill": its process is killed (SIGKILL), and is started again after `for_s`. "slow": its process gets `share` of
         one processor for `for_s`, by a CPU quota or else by duty cycles of SIGSTOP; table broker_actions records the
-        method. "link": all links of the broker's region get the given `delay_ms`, `jitter_ms`, `loss` or `rate_bps` for
-        `for_s`.
+        method. "disk": a control group limits its writes to `disk_bytes_per_s` for `for_s`; this needs brokers that
+        wait for their writes (their setting log.flush.interval.messages). "link": all links of the broker's region get
+        the given `delay_ms`, `jitter_ms`, `loss` or `rate_bps` for `for_s`.
 
         The next four kinds change all topics, including Kafka's internal ones. "demote": the broker becomes the last
         replica of every partition that it leads or is the preferred leader of, and the first in-sync replica leads. The
@@ -56,6 +57,10 @@ class BrokerAction:
     throttle_bytes_per_s : float or None
         With "reassign", the rate at which a broker sends and receives moved data at most. A throttle below the rate at
         which records arrive for the moved replicas never ends.
+    disk_bytes_per_s : float or None
+        With "disk", how much the broker may write.
+    disk_credit_bytes : float or None
+        With "disk", what the broker may write at full speed before that (burst credit).
 
     Examples
     --------
@@ -73,6 +78,8 @@ class BrokerAction:
     loss: float | None = bounded(None, 0, 1)
     rate_bps: float | None = bounded(None, 1000, 1e12)
     throttle_bytes_per_s: float | None = bounded(None, 1, 1e12)
+    disk_bytes_per_s: float | None = bounded(None, 1e4, 1e12)  # slower, a killed broker would not end soon
+    disk_credit_bytes: float | None = bounded(None, 1, 1e15)
 
     def __post_init__(self):
         check_number("BrokerAction node_id", self.node_id, 1, 1_000_000, whole=True, optional=True)
@@ -84,6 +91,10 @@ class BrokerAction:
             raise ParameterError(f"BrokerAction 'link' changes nothing; allowed: at least one of {', '.join(_LINK)}.")
         if self.throttle_bytes_per_s is not None and self.kind != "reassign":
             raise refusal("BrokerAction throttle_bytes_per_s", self.throttle_bytes_per_s, "with 'reassign' only")
+        if (self.disk_bytes_per_s is None) == (self.kind == "disk"):
+            raise refusal("BrokerAction disk_bytes_per_s", self.disk_bytes_per_s, "a rate with 'disk', None without")
+        if self.disk_credit_bytes is not None and self.kind != "disk":
+            raise refusal("BrokerAction disk_credit_bytes", self.disk_credit_bytes, "with 'disk' only")
         if self.kind == "rebalance" and self.node_id is not None:
             raise refusal("BrokerAction node_id", self.node_id, "None with the kind 'rebalance'")
 
@@ -95,6 +106,8 @@ class BrokerAction:
     def __str__(self) -> str:
         whom = "" if self.node_id is None else f" broker {self.node_id}"
         how = f" to {self.share:g} processors" if self.kind == "slow" else ""
+        how += f" to {self.disk_bytes_per_s:g} bytes/s" if self.disk_bytes_per_s else ""
+        how += f" after {self.disk_credit_bytes:g} bytes" if self.disk_credit_bytes else ""
         how += "".join(f" {name} {value:g}" for name, value in self.link_changes.items())
         how += f" at {self.throttle_bytes_per_s:g} bytes/s" if self.throttle_bytes_per_s else ""
         lasts = f" for {self.for_s:g} s" if self.kind in LASTING else ""
@@ -109,10 +122,10 @@ class BrokerActions(Concurrent):
     It leaves broker_actions/<stem>.actions.json, which names <stem>.watch-0.jsonl.gz. In `KafkaTrial.alongside`, where
     a schedule belongs, its times count from the moment when the load begins to send.
 
-    Actions begin in the order of their times. An unfinished action delays the next one, except that "slow", "link" and
-    the downtime of a "kill" overlap with other actions. When the load ends, actions that last for `for_s` are cut short
-    and later actions are skipped; table broker_actions records which. At the end everything is always restored, and the
-    JSON file lists what had to be undone.
+    Actions begin in the order of their times. An unfinished action delays the next one, except that "slow", "disk",
+    "link" and the downtime of a "kill" overlap with other actions. When the load ends, actions that last for `for_s`
+    are cut short and later actions are skipped; table broker_actions records which. At the end everything is always
+    restored, and the JSON file lists what had to be undone.
 
     A broker slowed by duty cycles cannot be restarted or killed; the row of such an action has an error.
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import count
+from typing import Any
 
 from wanbench.errors import LATER, LabError, ParameterError
 from wanbench.measure.kafka.cluster import Cluster
@@ -34,11 +35,11 @@ class ActionsSession(ConcurrentSession):
     view: ClusterView = LATER
 
     def _begin(self) -> None:
-        self.rows: list[dict] = []
+        self.rows: list[dict[str, Any]] = []
         self._undone: list[str] = []
         self._stack = ExitStack()
         self._started_at_s: float = LATER
-        self._before: dict[int, dict] = {}
+        self._before: dict[int, dict[tuple[str, int], int | None]] = {}
         cluster = cluster_of(self.host)
         if not isinstance(cluster, Cluster):
             raise ExperimentError("this lab did not start the cluster, so it cannot control the brokers")
@@ -84,7 +85,7 @@ class ActionsSession(ConcurrentSession):
         for action in self.settings.actions:
             row = self._asked(action, self._started_at_s)
 
-            def begin(row=row, action=action):
+            def begin(row: dict[str, Any] = row, action: Any = action) -> None:
                 if end := self._begin_action(row, action):
                     due_s = time.time() + action.for_s
                     heapq.heappush(agenda, (due_s, next(number), lambda: self._end_action(row, end)))
@@ -95,14 +96,14 @@ class ActionsSession(ConcurrentSession):
             self._pause(due_s - time.time())
             do()
 
-    def _asked(self, action, origin_s: float) -> dict:
+    def _asked(self, action: Any, origin_s: float) -> dict[str, Any]:
         row = {"number": len(self.rows) + 1, "node_id": action.node_id, "kind": action.kind, "for_s": action.for_s}
         row |= dict.fromkeys(TIMES) | {"leaders_moved": None, "how": {}, "error": None}
         row["asked_at_s"] = origin_s + action.at_s
         self.rows.append(row)
         return row
 
-    def _begin_action(self, row: dict, action):
+    def _begin_action(self, row: dict[str, Any], action: Any) -> Callable[[], None] | None:
         """Begin an action; return the function that ends it, or None if it is already complete."""
         if self._over.is_set():
             row["error"] = NOT_BEGUN
@@ -120,7 +121,7 @@ class ActionsSession(ConcurrentSession):
             row["done_at_s"] = row["done_at_s"] or time.time()
         return end
 
-    def _end_action(self, row: dict, end: Callable[[], None]) -> None:
+    def _end_action(self, row: dict[str, Any], end: Callable[[], None]) -> None:
         try:
             end()
             row["done_at_s"] = time.time()
@@ -142,7 +143,7 @@ class ActionsSession(ConcurrentSession):
             if row["healthy_at_s"] is not None:
                 self._before.pop(row["number"])
 
-    def _pending(self) -> list[dict]:
+    def _pending(self) -> list[dict[str, Any]]:
         """Return the rows of finished actions for which no later sample has shown the cluster healthy yet."""
         return [row for row in self.rows if row["done_at_s"] and row["number"] in self._before]
 
@@ -179,7 +180,7 @@ class ActionsSession(ConcurrentSession):
     def _content(self, printed: bytes) -> bytes:
         return b"".join(self.view.lines)
 
-    def _document(self) -> dict:
+    def _document(self) -> dict[str, Any]:
         times = {"started_at_s": self._started_at_s, "ended_at_s": time.time()}
         return times | {"actions": self.rows, "undone": self._undone}
 
@@ -206,7 +207,7 @@ class ClusterView:
         self.program, self.nodes = program, set(nodes)
         self.at_s, self.topics, self.lines = 0.0, [], []
         self._healthy_at_s: list[float] = []
-        self._before: tuple = (None, None)
+        self._before: tuple[Any, Any] = (None, None)
 
     def look(self) -> None:
         """Read the watcher's new output; raise ExperimentError if it has failed."""
@@ -224,7 +225,7 @@ class ClusterView:
         first = next(iter(times[bisect_left(times, after_s) :]), None)
         return None if first is None or times[-1] - first < HOLDS_S else first
 
-    def _add_sample(self, sample: dict) -> None:
+    def _add_sample(self, sample: dict[str, Any]) -> None:
         times = [round(sample["at_s"], 6), sample["took_s"]]
         if "error" in sample:
             line = [*times, sample["error"]["kind"], sample["error"]["message"][:200]]

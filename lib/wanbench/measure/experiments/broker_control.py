@@ -3,19 +3,20 @@
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, suppress
 from copy import deepcopy
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
-from wanbench.errors import CommandError, LabError, ParameterError
+from wanbench.errors import CommandError, LabError
 from wanbench.measure.kafka import leadership
 from wanbench.measure.kafka.cluster import Cluster
-from wanbench.measure.kafka.placement import BrokerSize, sizes_by_broker
-from wanbench.measure.kafka.programs import processor_share
+from wanbench.measure.kafka.placement import Broker, BrokerSize, sizes_by_broker
+from wanbench.measure.kafka.programs import process_limit
 from wanbench.measure.labs.base import Host
 from wanbench.measure.labs.programs import program_command
 
@@ -29,19 +30,18 @@ REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
 class Slowness:
     """
-    Slow a broker, by running `wanbench.measure.kafka.programs.processor_share` on its host, until `end` is called.
+    Slow a broker, by running `wanbench.measure.kafka.programs.process_limit` on its host, until `end` is called.
 
-    `about` is the program's report: the method ("by"), "share" and "period_s". Raise ExperimentError if the broker
-    cannot be slowed.
+    `limit` are the program's options that say how much. `about` is its report: the method ("by"), the limit and, once a
+    limit of the disk has ended, what was written. Raise ExperimentError if the broker cannot be slowed.
     """
 
-    def __init__(self, cluster: Cluster, node_id: int, share: float):
+    def __init__(self, cluster: Cluster, node_id: int, *limit: str):
         self.cluster, self.node_id = cluster, node_id
         [self._host] = [node.host for node in cluster.placements if node.node_id == node_id]
-        self._stop_file = f"{self._host.scratch}/share-{uuid.uuid4().hex[:8]}.stop"
-        pid_file = str(Path(cluster.log_folder(node_id)).parent / "pid")
-        command = program_command(self._host, Path(processor_share.__file__))
-        command += ["--pid-file", pid_file, "--share", f"{share:g}", "--stop-file", self._stop_file]
+        self._stop_file = f"{self._host.scratch}/slow-{uuid.uuid4().hex[:8]}.stop"
+        command = program_command(self._host, Path(process_limit.__file__))
+        command += ["--pid-file", cluster.pid_file(node_id), "--stop-file", self._stop_file, *limit]
         self._process = self._host.start(command)
         try:
             self._process.wait_for_output("\n", _START_S)
@@ -56,7 +56,7 @@ class Slowness:
     @property
     def by_cycles(self) -> bool:
         """Return whether the process is slowed by duty cycles of SIGSTOP and SIGCONT."""
-        return self.about["by"] == processor_share.CYCLES
+        return self.about["by"] == process_limit.CYCLES
 
     def end(self) -> None:
         """Restore the broker's full speed; raise ExperimentError if it may still be slow."""
@@ -70,6 +70,7 @@ class Slowness:
             self._thaw()
         if done.returncode:
             raise ExperimentError(ended_with(f"the program that slowed broker {self.node_id}", done))
+        self.about |= json.loads(done.stdout.splitlines()[-1])
 
     def _thaw(self) -> None:
         if self.cluster.runs(self.node_id):
@@ -91,12 +92,12 @@ class BrokerControl:
     def __init__(self, cluster: Cluster, host: Host, patience_s: float):
         self.cluster, self.host, self.patience_s = cluster, host, patience_s
         self.slow: dict[int, Slowness] = {}
-        self._links: dict[str, dict] = {}
+        self._links: dict[str, dict[tuple[str, str], dict[str, Any]]] = {}
         self._down: set[int] = set()
         self._orders: dict[int, leadership.Order] = {}
         self._originals: leadership.Order = {}
 
-    def begin(self, action, view: list[dict], row: dict) -> Callable[[], None] | None:
+    def begin(self, action: Any, view: leadership.View, row: dict[str, Any]) -> Callable[[], None] | None:
         """
         Begin an action; `view` has the current topics. Set `in_force_at_s` and `how` in `row`, the action's table row.
 
@@ -107,7 +108,8 @@ class BrokerControl:
     def undo(self) -> tuple[list[str], list[str]]:
         """Revert actions that have not ended; return sentences on what was reverted and on what failed."""
         undone, faults = [], []
-        steps: list = [(f"broker {node} at full speed", partial(self._end_slowness, node)) for node in self.slow]
+        steps: list[tuple[str, Callable[[], object]]] = []
+        steps += [(f"broker {node} at full speed", partial(self._end_slowness, node)) for node in self.slow]
         steps += [(f"links of {region}", partial(self._restore_links, region)) for region in self._links]
         steps += [(f"broker {node_id} started", partial(self._start, node_id)) for node_id in sorted(self._down)]
         if self._originals:
@@ -124,15 +126,15 @@ class BrokerControl:
 
     # Restarts
 
-    def _restart(self, action, view, row) -> None:
+    def _restart(self, action: Any, view: leadership.View, row: dict[str, Any]) -> None:
         self._take_down(self.cluster.stop, action.node_id, row)
         self._start(action.node_id)
 
-    def _kill(self, action, view, row) -> Callable[[], None]:
+    def _kill(self, action: Any, view: leadership.View, row: dict[str, Any]) -> Callable[[], None]:
         self._take_down(self.cluster.kill, action.node_id, row)
         return lambda: self._start(action.node_id)
 
-    def _take_down(self, how: Callable[[int], None], node_id: int, row) -> None:
+    def _take_down(self, how: Callable[[int], None], node_id: int, row: dict[str, Any]) -> None:
         if node_id in self.slow and self.slow[node_id].by_cycles:
             raise ExperimentError(f"broker {node_id} is slowed by SIGSTOP and cannot be stopped meanwhile")
         if node_id in self._down or not self.cluster.runs(node_id):
@@ -157,12 +159,19 @@ class BrokerControl:
 
     # Temporary changes
 
-    def _slow(self, action, view, row) -> Callable[[], None]:
+    def _slow(self, action: Any, view: leadership.View, row: dict[str, Any]) -> Callable[[], None]:
+        return self._limit(action, row, "--share", f"{action.share:g}")
+
+    def _disk(self, action: Any, view: leadership.View, row: dict[str, Any]) -> Callable[[], None]:
+        limit = ["--disk", f"{action.disk_bytes_per_s:.0f}", "--folder", self.cluster.log_folder(action.node_id)]
+        return self._limit(action, row, *limit, "--credit", f"{action.disk_credit_bytes or 0:.0f}")
+
+    def _limit(self, action: Any, row: dict[str, Any], *limit: str) -> Callable[[], None]:
         if action.node_id in self.slow:
             raise ExperimentError(f"broker {action.node_id} is already slow")
-        self.slow[action.node_id] = slowness = Slowness(self.cluster, action.node_id, action.share)
+        self.slow[action.node_id] = slowness = Slowness(self.cluster, action.node_id, *limit)
         row["in_force_at_s"] = time.time()
-        row["how"] |= slowness.about
+        row["how"] = slowness.about  # to which its end adds
         return lambda: self._end_slowness(action.node_id)
 
     def _end_slowness(self, node_id: int) -> None:
@@ -170,7 +179,7 @@ class BrokerControl:
             self.slow[node_id].end()
             del self.slow[node_id]
 
-    def _link(self, action, view, row) -> Callable[[], None]:
+    def _link(self, action: Any, view: leadership.View, row: dict[str, Any]) -> Callable[[], None]:
         links = links_of(self.host)
         [region] = [broker.host.region for broker in self.cluster.brokers if broker.node_id == action.node_id]
         if region in self._links:
@@ -191,18 +200,18 @@ class BrokerControl:
 
     # Leadership
 
-    def _demote(self, action, view, row) -> None:
+    def _demote(self, action: Any, view: leadership.View, row: dict[str, Any]) -> None:
         self._reorder(action.node_id, leadership.without_leader(view, action.node_id), view, row)
         led = [partition for _, partition in leadership.partitions(view) if partition["leader"] == action.node_id]
         row["how"]["unmovable"] = sum(len(partition["replicas"]) == 1 for partition in led)
 
-    def _skew(self, action, view, row) -> None:
+    def _skew(self, action: Any, view: leadership.View, row: dict[str, Any]) -> None:
         self._reorder(action.node_id, leadership.all_led_by(view, action.node_id), view, row)
 
-    def _rebalance(self, action, view, row) -> None:
+    def _rebalance(self, action: Any, view: leadership.View, row: dict[str, Any]) -> None:
         self._reorder(None, leadership.balanced(view), view, row)
 
-    def _restore(self, action, view, row) -> None:
+    def _restore(self, action: Any, view: leadership.View, row: dict[str, Any]) -> None:
         order = (
             deepcopy(self.cluster.original_order) if action.node_id is None else self._orders.pop(action.node_id, {})
         )
@@ -214,7 +223,7 @@ class BrokerControl:
             if (left := {n: nodes for n, nodes in partitions.items() if order.get(topic, {}).get(n) != nodes})
         }
 
-    def _reassign(self, action, view, row) -> None:
+    def _reassign(self, action: Any, view: leadership.View, row: dict[str, Any]) -> None:
         own = [topic for topic in view if not topic["name"].startswith("__")]
         nodes = [broker.node_id for broker in self.cluster.brokers if broker.node_id != action.node_id]
         order = leadership.spread(own, nodes)
@@ -249,67 +258,61 @@ class BrokerControl:
         command = self.cluster.java(self.host, REASSIGN, *given, heap_mb=64, jvm=("-XX:TieredStopAtLevel=1",))
         self.host.run(command, timeout_s=_TOOL_S)
 
-    def _reorder(self, node_id: int | None, order: leadership.Order, view, row) -> None:
-        if node_id is not None:
-            self._orders[node_id] = leadership.current_order(view, order)
+    def _reorder(self, node: int | None, order: leadership.Order, view: leadership.View, row: dict[str, Any]) -> None:
+        if node is not None:
+            self._orders[node] = leadership.current_order(view, order)
         leadership.merge(self._originals, leadership.save_order(self.cluster.original_order, view, order))
         row["how"] |= self._lead(order)
 
-    def _lead(self, order: leadership.Order, *, others: bool = False) -> dict:
+    def _lead(self, order: leadership.Order, *, others: bool = False) -> dict[str, int]:
         if not order:
             return {"ordered": 0, "led": 0, "missing": 0}
         return self.cluster.ask(self.host, "lead", replicas=order, others=others)
 
 
 @contextmanager
-def apply_sizes(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...]) -> Iterator[None]:
+def apply_sizes(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...]) -> Generator[None]:
     """
     Limit the brokers to these sizes (processors and network rate) while the `with` block runs.
 
     A broker that died meanwhile is restarted, so that the next trial finds a complete cluster. If the lab is killed,
-    its supervisor deletes the control groups. Raise ExperimentError if the cluster, the links or the kernel cannot
-    apply a size.
+    its supervisor deletes the control groups. Raise ExperimentError if the links or the kernel cannot apply a size.
     """
     cluster = cluster_of(source)
-    if not hasattr(cluster, "pid_file"):
-        raise ExperimentError(f"{cluster!r} runs outside the lab: the size of its brokers cannot be set")
-    try:
-        wanted = zip(cluster.brokers, sizes_by_broker(sizes, len(cluster.brokers)), strict=True)
-    except ParameterError as error:
-        raise ExperimentError(str(error)) from error
-    wanted = [(broker, size) for broker, size in wanted if size is not None]
+    of_all = zip(cluster.brokers, sizes_by_broker(sizes, len(cluster.brokers)), strict=True)
+    wanted = [(broker, size) for broker, size in of_all if size is not None]
     with ExitStack() as undoing:
         undoing.callback(_restart_dead, cluster)  # undone last, because a broker starts slowly under a quota
         for broker, size in wanted:
             if size.link_bps is not None:
-                _set_links(broker, size.link_bps, cluster, undoing)
+                _set_links(broker, size, cluster, undoing)
         for broker, size in wanted:
             if size.processors is not None:
-                slowness = Slowness(cluster, broker.node_id, size.processors)
+                slowness = Slowness(cluster, broker.node_id, "--share", f"{size.processors:g}")
                 undoing.callback(slowness.end)
                 if slowness.by_cycles and size.processors >= 1:
-                    raise ExperimentError(
-                        f"broker {broker.node_id} cannot be limited to {size.processors:g} processors: the kernel "
-                        "allows no CPU quota here, and duty cycles can set only less than one processor"
-                    )
+                    why = "the kernel allows no CPU quota here, and duty cycles can set only less than one processor"
+                    limited = f"broker {broker.node_id} cannot be limited to {size.processors:g} processors"
+                    raise ExperimentError(f"{limited}: {why}")
         yield
 
 
-def _set_links(broker, rate_bps, cluster, undoing) -> None:
+def _set_links(broker: Broker, size: BrokerSize, cluster: Any, undoing: ExitStack) -> None:
     links, region = links_of(broker.host), broker.host.region
     if not hasattr(links, "set_gateway"):
         raise ExperimentError(f"the rate of the links of {broker.host.name} cannot be set")
     if sum(other.host.region == region for other in cluster.brokers) > 1:
         raise ExperimentError(f"link_bps needs a region with one broker; {region} has several")
     undoing.callback(links.set_gateway, region, links.gateways.get(region))
-    links.set_gateway(region, rate_bps)
+    links.set_gateway(region, size.burst_bps or size.link_bps)
+    wanted = {"rate_bps": size.link_bps, "burst_rate_bps": size.burst_bps, "burst_bytes": size.burst_bytes}
     for pair, link in dict(links.links).items():
         if pair[1] == region:
-            undoing.callback(links.set_link, *pair, rate_bps=link.rate_bps)
-            links.set_link(*pair, rate_bps=rate_bps)
+            undoing.callback(links.set_link, *pair, **{name: getattr(link, name) for name in wanted})
+            links.set_link(*pair, **wanted)
 
 
-def _restart_dead(cluster) -> None:
+def _restart_dead(cluster: Any) -> None:
     for broker in cluster.brokers:
         if not cluster.runs(broker.node_id):
             with suppress(LabError):

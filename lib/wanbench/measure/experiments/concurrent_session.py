@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from wanbench.errors import LATER, LabError
 from wanbench.measure.labs.base import Host
@@ -53,7 +53,7 @@ class ConcurrentSession(Session):
     join_s = 240.0
     """Timeout for actions that are still under way at the end, waiting for the cluster."""
 
-    def __init__(self, settings, source: Host, folder: Path, stem: str, sending: Callable[[], bool] | None = None):
+    def __init__(self, settings: Any, source: Host, folder: Path, stem: str, sending: Callable[[], bool] | None = None):
         super().__init__(settings, folder, stem)
         self.host, self.sending = source, sending
         self.faults: list[str] = []
@@ -61,7 +61,7 @@ class ConcurrentSession(Session):
         self._thread: threading.Thread = LATER
 
     @contextmanager
-    def in_background(self) -> Iterator[list[RawFile]]:
+    def in_background(self) -> Generator[list[RawFile]]:
         """
         Run while the `with` block runs; after the block, the yielded list contains the raw files.
 
@@ -126,7 +126,7 @@ class ConcurrentSession(Session):
     def _end(self) -> None:
         """Stop programs, and undo everything."""
 
-    def _document(self) -> dict:
+    def _document(self) -> dict[str, Any]:
         """Return the content of the session's file, apart from settings, failures and programs."""
         raise NotImplementedError
 

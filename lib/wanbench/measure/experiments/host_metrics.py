@@ -8,7 +8,7 @@ import tempfile
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from wanbench.errors import CommandError, LabError
 from wanbench.measure.labs.base import Host, Process
@@ -69,7 +69,7 @@ class HostMetrics(Sampling):
                 faults.append(f"the recording of {recorder.host.name} is lost: {error}")
         return faults
 
-    def _keep(self, recorder, folder, stem, files) -> list[str]:
+    def _keep(self, recorder: _Recorder, folder: Path, stem: str, files: list[RawFile]) -> list[str]:
         part = f"{stem}.{file_part(recorder.host.name)}"
         what = [*(_MACHINE if recorder.machine_hosts else []), *_NETWORK]
         command = [*_C, "sadf", "-j", recorder.recorded, "--", *what]
@@ -77,7 +77,7 @@ class HostMetrics(Sampling):
         files += keep(folder, self.name, part, "sadf.json.gz", gzipped(done))
         about = {"interval_s": self.interval_s, "host": recorder.host.name}
         about |= {"machine_of": recorder.machine_hosts, "network_of": recorder.network_hosts}
-        times: dict = {"started_at_utc": done.started_at_utc, "ended_at_utc": done.ended_at_utc}
+        times: dict[str, Any] = {"started_at_utc": done.started_at_utc, "ended_at_utc": done.ended_at_utc}
         content = json.dumps(about, indent=1).encode() + b"\n"
         files.append(write_raw(folder, self.name, f"{part}.hosts.json", content, **times))
         if not stopped and done.returncode == 0:

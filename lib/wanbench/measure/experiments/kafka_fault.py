@@ -6,21 +6,21 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import MISSING, dataclass
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from wanbench.checks import LATER, refusal
+from wanbench.checks import LATER, T, refusal
 from wanbench.errors import ParameterError
 from wanbench.measure.kafka.cluster import Cluster
 from wanbench.measure.kafka.programs.clients import HEAD
 from wanbench.measure.labs.base import Host
 from wanbench.runs import RawFile
 
-from .base import ExperimentError, bounded, check_declared, links_of, one_of
+from .base import ExperimentError, KafkaSettings, bounded, check_declared, links_of, one_of
 from .kafka_fault_session import CONSUMERS, CONTROLLER, FaultSession
 from .load_settings import ACKS, check_settings, setting_pairs
 from .session import as_json
@@ -85,7 +85,7 @@ class Fault:
         if errors:
             raise min(errors, key=lambda error: isinstance(error, Exception))  # KeyboardInterrupt and the like first
 
-    def _at_each(self, things, do: Callable, undo: Callable) -> None:
+    def _at_each(self, things: Sequence[T], do: Callable[[T], object], undo: Callable[[T], object]) -> None:
         """Run `do` for all things at once, because two regions must fail together; register `undo` for `heal`."""
         self._undo += [lambda thing=thing: undo(thing) for thing in things]
         if things:
@@ -108,16 +108,14 @@ def check_possible(kind: str, host: Host) -> None:
     if kind in ON_LINKS:
         links_of(host)
     if kind in ON_BROKERS and not isinstance(host.cluster, Cluster):
-        raise ExperimentError(
-            f"the brokers of {host.name}'s cluster cannot be {'killed' if kind == 'kill' else 'frozen'}: this lab did "
-            "not start the cluster"
-        )
+        hit = f"the brokers of {host.name}'s cluster cannot be {'killed' if kind == 'kill' else 'frozen'}"
+        raise ExperimentError(f"{hit}: this lab did not start the cluster")
 
 
 KINDS = ("drop", "duplicate", "reorder", "alter")
 
 
-def damaged(printed: bytes, kind: str) -> tuple[bytes, dict | None]:
+def damaged(printed: bytes, kind: str) -> tuple[bytes, dict[str, object] | None]:
     """
     Damage one record in a consumer's output, to test the analysis; return the output and a description of the damage.
 
@@ -156,7 +154,7 @@ _START_S, _END_S = 6.0, 6.0
 _HEAL_S = 7.0
 """Time from healing to the end of traffic: 4 to 11 s in measured faults of 8 s, longest after cutting a region."""
 _OVERHEAD_BYTES = 150  # approximate headers per record: TCP, IP, request and record batch
-_OWNED: dict = dict.fromkeys(
+_OWNED: dict[str, str | None] = dict.fromkeys(
     ("acks", "bootstrap.servers", "client.id", "enable.idempotence", "group.id", "request.required.acks")
 )
 
@@ -221,9 +219,9 @@ class KafkaFault:
     partitions: int = bounded(9, 1, 1_000)
     replication: int = bounded(3, 1, 9)
     acks: str = one_of("all", ACKS)
-    topic_settings: Mapping[str, object] | tuple = ()
-    client_settings: Mapping[str, object] | tuple = ()
-    broker_settings: Mapping[str, object] | None = None
+    topic_settings: KafkaSettings = ()
+    client_settings: KafkaSettings = ()
+    broker_settings: KafkaSettings | None = None
     watch_interval_s: float = bounded(0.25, 0.25, 60)
     drain_s: float = bounded(15.0, 0, 600)
     damage: str | None = one_of(None, KINDS)
@@ -280,7 +278,7 @@ class KafkaFault:
         """Return the fault in these regions of the host's lab and on their brokers (`nodes`)."""
         return Fault(self.fault, host, regions, nodes)
 
-    def damaged(self, printed: bytes) -> tuple[bytes, dict | None]:
+    def damaged(self, printed: bytes) -> tuple[bytes, dict[str, object] | None]:
         """
         Damage a consumer's output as the field `damage` says; return the output, and a description of the damage, or
         None.

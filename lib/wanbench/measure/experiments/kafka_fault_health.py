@@ -4,6 +4,8 @@ Derive the state of a fault episode from what its clients and watchers print, an
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Callable
+from typing import Any
 
 from .session import Program, as_json
 
@@ -18,7 +20,7 @@ class Health:
 
     def __init__(self, programs: list[Program], replicas: list[list[int]]):
         self.programs, self.replicas = programs, replicas
-        self._views: dict[int, tuple[float, list | None]] = {}
+        self._views: dict[int, tuple[float, list[dict[str, Any]] | None]] = {}
         self._assigned = defaultdict(set, {p.number: set() for p in programs if p.role == "consumer"})
         self._assigned_at_s = 0.0
         self.answered: dict[tuple[int, int], float] = {}
@@ -104,13 +106,13 @@ class Health:
 
     def region_of_most(self) -> str:
         """Return the region whose consumers hold the most partitions; the first one in a tie."""
-        held: Counter = Counter()
+        held: Counter[str] = Counter()
         for program in self.programs:
             if program.role == "consumer":
                 held[program.host.region] += len(self._assigned[program.number])
         return max(held, key=held.__getitem__)
 
-    def _all_see(self, after_s, holds) -> float | None:
+    def _all_see(self, after_s: float, holds: Callable[[list[int], int | None, list[int]], bool]) -> float | None:
         views = [self._views.get(p.number, (0.0, None)) for p in self.programs if p.role == "watch"]
         for at_s, seen in views:
             if at_s < after_s or seen is None or len(seen) != len(self.replicas):
@@ -119,7 +121,7 @@ class Health:
                 return None
         return max((at_s for at_s, _ in views), default=None)
 
-    def _add_event(self, program, line):
+    def _add_event(self, program: Program, line: list[Any]) -> None:
         if program.role == "producer":
             if line[0] == "acknowledged":
                 self.answered[program.number, line[3]] = program.unix_s(line[2])
@@ -169,9 +171,9 @@ def group_samples(printed: bytes) -> bytes:
     return b"".join(map(as_json, lines))
 
 
-def _samples(printed: bytes) -> list[dict]:
+def _samples(printed: bytes) -> list[dict[str, Any]]:
     return [json.loads(line) for line in printed[: printed.rfind(b"\n") + 1].splitlines()]
 
 
-def _error(sample: dict) -> list[str]:
+def _error(sample: dict[str, Any]) -> list[str]:
     return [sample["error"]["kind"], sample["error"]["message"][:200]] if "error" in sample else []

@@ -6,10 +6,14 @@ import time
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
+from wanbench.checks import refusal
 from wanbench.errors import LATER, LabError, ParameterError
 from wanbench.measure.kafka.base import AnswerError
 from wanbench.measure.kafka.cluster import Cluster
+from wanbench.measure.kafka.placement import NodePlacement
 from wanbench.measure.kafka.programs import fault_consumer, fault_producer, log_reader
 from wanbench.measure.labs.base import Host
 from wanbench.runs import RawFile
@@ -44,7 +48,7 @@ _SECONDS = len("2026-11-22T09:52:29")
 class FaultSession(Session):
     """Run one episode, as `settings` (a KafkaFault) describe it, on the lab of `source`."""
 
-    def __init__(self, settings, source: Host, folder: Path, stem: str):
+    def __init__(self, settings: Any, source: Host, folder: Path, stem: str):
         super().__init__(settings, folder, stem)
         self.host = source
         self._topic = self._unique("fault")
@@ -78,16 +82,12 @@ class FaultSession(Session):
         regions = [hosts[0].region for hosts in self._hosts]
         self._at = self.settings.at.split("+") if self.settings.at else []
         if missing := [name for name in self._at if name not in (*regions, CONTROLLER, CONSUMERS)]:
-            raise ParameterError(
-                f"KafkaFault at is {self.settings.at!r}: the lab has no region {' and '.join(missing)}; it has "
-                f"{', '.join(regions)}."
-            )
+            lacks = f"the lab has no region {' and '.join(missing)}; it has {', '.join(regions)}"
+            raise ParameterError(f"KafkaFault at is {self.settings.at!r}: {lacks}.")
         brokers = self._ask("cluster")["brokers"]
         if self.settings.replication > len(brokers):
-            raise ParameterError(
-                f"KafkaFault replication is {self.settings.replication}; allowed: up to {len(brokers)}, the brokers "
-                "of the cluster."
-            )
+            allowed = f"up to {len(brokers)}, the brokers of the cluster"
+            raise refusal("KafkaFault replication", self.settings.replication, allowed)
 
     def _begin(self, stack: ExitStack) -> None:
         settings = self.settings
@@ -104,24 +104,21 @@ class FaultSession(Session):
             names = {"topics": [self._topic], "members": [self._topic]}
             watch = self._cluster.watching(hosts[0], longest_s, interval_s=settings.watch_interval_s, **names)
             self._watchers.append(Program("watch", number, hosts[0], stack.enter_context(watch)))
-        self._start_clients()
+        for number, hosts in enumerate(self._hosts):
+            self._consume(number, hosts[0])
+        for number, hosts in enumerate(self._hosts):
+            self._produce(number, hosts[0])
         self._health = Health([*self._clients, *self._watchers], self._replicas)
 
         if not self._until(lambda: not self._health.awaited(), READY_S):
             raise ExperimentError(f"after {READY_S:g} s {'; '.join(self._health.awaited())}")
         self._note("started_at_s")
 
-    def _start_clients(self) -> None:
-        for number, hosts in enumerate(self._hosts):
-            self._consume(number, hosts[0])
-        for number, hosts in enumerate(self._hosts):
-            self._produce(number, hosts[0])
-
-    def _consume(self, number: int, host: Host, **other) -> Program:
+    def _consume(self, number: int, host: Host, **other: object) -> Program:
         own = {"group": self._topic, "number": number, "ended_file": f"{self._stop_file(host)}.ended"}
         return self._client("consumer", fault_consumer, host, **own | other)
 
-    def _produce(self, number: int, host: Host, **other) -> Program:
+    def _produce(self, number: int, host: Host, **other: object) -> Program:
         settings = self.settings
         own = {
             "number": number, "partitions": settings.partitions, "acks": settings.acks,
@@ -130,13 +127,13 @@ class FaultSession(Session):
         }  # fmt: skip
         return self._client("producer", fault_producer, host, **own | other)
 
-    def _client(self, role: str, program, host: Host, **options) -> Program:
+    def _client(self, role: str, program: ModuleType, host: Host, **options: Any) -> Program:
         own = {"topic": self._topic, "settings": json.dumps(self._client_settings())}
         started = host.start(client_command(host, program, **own | options))
         self._clients.append(Program(role, options["number"], host, started))
         return self._clients[-1]
 
-    def _client_settings(self) -> dict:
+    def _client_settings(self) -> dict[str, object]:
         return dict(self.settings.client_settings)
 
     def _read_log(self, number: int, host: Host) -> Program:
@@ -250,7 +247,7 @@ class FaultSession(Session):
                 with self._noting():
                     self._cluster.start(placement.node_id, wait=False)
 
-    def _placements(self) -> list:
+    def _placements(self) -> list[NodePlacement]:
         return list(self._cluster.placements) if isinstance(self._cluster, Cluster) else []
 
     def _unhealthy(self) -> str:
@@ -301,7 +298,7 @@ class FaultSession(Session):
         }
         self._write("fault.json", about)
 
-    def _keep_log(self, placement) -> dict:
+    def _keep_log(self, placement: NodePlacement) -> dict[str, object]:
         """Keep the lines of a node's log that report fencing, leaders and in-sync replicas; return the log's entry."""
         since = self.started_at_utc[:_SECONDS].encode()
         lines = [
@@ -321,7 +318,7 @@ class FaultSession(Session):
 
     # Helpers
 
-    def _ask(self, verb: str, **arguments):
+    def _ask(self, verb: str, **arguments: object) -> Any:
         return self._cluster.ask(self.host, verb, **arguments)
 
     def _stop_file(self, host: Host) -> str:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from wanbench.checks import refusal
 from wanbench.errors import ParameterError
 from wanbench.formatting import count
 from wanbench.measure.kafka.java_commands import checked_flags
 
-from .base import ClientLoad, bounded, check_declared, one_of
+from .base import ClientLoad, KafkaSettings, bounded, check_declared, one_of
 from .kafka_load_session import LoadSession
-from .load_settings import ACKS, COMPRESSIONS, GENERATED, check_clients, check_sent_bytes
+from .load_settings import ACKS, COMPRESSIONS, GENERATED, check_clients, check_sent_bytes, checked_placement
 
 START_S = 3.0  # time to start one tool; n tools take about sqrt(n) times as long
 AROUND_S = 4.0  # time to create and delete topics, and to count batches
@@ -95,7 +94,7 @@ class KafkaLoad(ClientLoad):
     partitions: int = bounded(3, 1, 10_000)
     replication: int = bounded(1, 1, 9)
     placement: tuple[tuple[int, ...], ...] | None = None
-    topic_settings: Mapping[str, object] | tuple = ()
+    topic_settings: KafkaSettings = ()
     timestamps: str = one_of("LogAppendTime", TIMESTAMPS)
     producers: int = bounded(1, 1, 100)
     consumer_groups: int = bounded(1, 0, 100)
@@ -122,8 +121,8 @@ class KafkaLoad(ClientLoad):
     drain: bool = True
     heap_mb: int = bounded(256, 64, 2**20)
     jvm: tuple[str, ...] = ()
-    producer_settings: Mapping[str, object] | tuple = ()
-    consumer_settings: Mapping[str, object] | tuple = ()
+    producer_settings: KafkaSettings = ()
+    consumer_settings: KafkaSettings = ()
     client_rack: str | None = None
     most_bytes: float = bounded(20e9, 1, 2**50)
     start_timeout_s: float = bounded(60.0, 1, 3600)
@@ -137,7 +136,7 @@ class KafkaLoad(ClientLoad):
         check_declared(self)
         check_clients(self, producer_settings=_OWNED, topic_settings={"message.timestamp.type": "give timestamps"})
         checked_flags(self.jvm)
-        object.__setattr__(self, "placement", _checked_placement(self))
+        object.__setattr__(self, "placement", checked_placement(self))
         for objection in _objections(self):
             raise ParameterError(f"KafkaLoad {objection}")
         check_sent_bytes(self, self._sent_bytes())
@@ -185,7 +184,7 @@ class KafkaLoad(ClientLoad):
         """Return the number of records that all producers of a topic are to send, including the warm-up."""
         return self.records_to_send * len(range(topic, self.producers, self.topics))
 
-    def session(self, *where) -> LoadSession:
+    def session(self, *where: Any) -> LoadSession:
         """
         Return the session that loads the cluster of the hosts' lab.
 
@@ -262,7 +261,7 @@ _OWNED = {
 }
 
 
-def _objections(load) -> Iterator[str]:
+def _objections(load: KafkaLoad) -> Iterator[str]:
     """Yield what is wrong with a load, each as the rest of a sentence that begins with "KafkaLoad"."""
     producer, topic = dict(load.producer_settings), dict(load.topic_settings)
     if load.linger_ms != int(load.linger_ms):
@@ -276,22 +275,16 @@ def _objections(load) -> Iterator[str]:
     if load.producers < load.topics:
         yield f"has {load.producers} producers for {load.topics} topics; each topic needs a producer."
     if load.producers + load.n_consumers > _MOST_PROCESSES:
-        yield (
-            f"has {load.producers} producers and {load.n_consumers} consumers (topics x groups x consumers of each); "
-            f"allowed: {_MOST_PROCESSES} processes."
-        )
+        consumers = f"{load.n_consumers} consumers (topics x groups x consumers of each)"
+        yield f"has {load.producers} producers and {consumers}; allowed: {_MOST_PROCESSES} processes."
     if load.consumer_groups and not 1 <= load.consumers <= load.partitions:
-        yield (
-            f"has {load.consumers} consumers per group and {load.partitions} partitions per topic; each consumer needs "
-            "a partition, and each group a consumer (or set consumer_groups to 0)."
-        )
+        why = "each consumer needs a partition, and each group a consumer (or set consumer_groups to 0)"
+        yield f"has {load.consumers} consumers per group and {load.partitions} partitions per topic; {why}."
     if load.records_to_send < 1:
         yield f"most_bytes {load.most_bytes:g} is less than one record per producer."
     if load.idempotence and (load.acks != "all" or load.max_in_flight > 5):
-        yield (
-            f"idempotence needs acks 'all' and max_in_flight of at most 5; given were {load.acks!r} and "
-            f"{load.max_in_flight}."
-        )
+        given = f"{load.acks!r} and {load.max_in_flight}"
+        yield f"idempotence needs acks 'all' and max_in_flight of at most 5; given were {given}."
     if load.buffer_bytes < load.batch_bytes:
         yield f"buffer_bytes is {load.buffer_bytes}, less than one batch of {load.batch_bytes}."
     needed_mb = load.buffer_bytes / 2**20 + _HEAP_MARGIN_MB
@@ -300,22 +293,5 @@ def _objections(load) -> Iterator[str]:
     for name, margin in (("batch_bytes", 0), ("record_bytes", RECORD_MARGIN_BYTES)):
         too_large = getattr(load, name) + margin > REQUEST_BYTES
         if too_large and not ("max.request.size" in producer and "max.message.bytes" in topic):
-            yield (
-                f"{name} is {getattr(load, name)}; above {REQUEST_BYTES - margin}, set max.request.size in "
-                "producer_settings and max.message.bytes in topic_settings."
-            )
-
-
-def _checked_placement(load) -> tuple[tuple[int, ...], ...] | None:
-    """
-    Return the placement as tuples; raise ParameterError unless it has a node id for each replica of each partition.
-    """
-    placement, partitions, replication = load.placement, load.partitions, load.replication
-    if placement is None:
-        return None
-    rows = placement if isinstance(placement, list | tuple) else ()
-    rows = [nodes for nodes in rows if isinstance(nodes, list | tuple) and [*map(type, nodes)] == [int] * replication]
-    if not len(rows) == len(placement) == partitions:
-        allowed = f"{replication} node ids for each of {partitions} partitions"
-        raise refusal("KafkaLoad placement", placement, allowed)
-    return tuple(map(tuple, rows))
+            both = "set max.request.size in producer_settings and max.message.bytes in topic_settings"
+            yield f"{name} is {getattr(load, name)}; above {REQUEST_BYTES - margin}, {both}."

@@ -5,6 +5,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from wanbench.errors import ClusterError, CommandError, LabError
 from wanbench.measure.kafka.programs import count_batches as batch_counter
@@ -29,7 +30,7 @@ _CONNECT_S = 5.0  # timeout for reaching a broker, short because the brokers hav
 class LoadSession(ClientSession):
     """A run of `settings` (a KafkaLoad) on `cluster`, with clients distributed over the hosts round-robin."""
 
-    def __init__(self, load, *where):
+    def __init__(self, load: Any, *where: Any):
         super().__init__(load, *where)
         producers, consumers = self.producer_hosts, self.consumer_hosts
         self.asker = [*producers, *consumers][0]
@@ -72,7 +73,7 @@ class LoadSession(ClientSession):
             payloads, self.payload = put_records(load, self.producer_hosts)
         recorder = recorders([*self.producer_hosts, *self.consumer_hosts])
 
-        def start(host: Host, main_class: str, what: str, arguments: Callable, **options) -> Tool:
+        def start(host: Host, main_class: str, what: str, arguments: Callable[..., list[str]], **options: Any) -> Tool:
             options |= {"bootstrap": cluster.bootstrap, "client_file": cluster.client_file(host)}
             command = cluster.java(host, main_class, *arguments(load, **options), heap_mb=load.heap_mb, jvm=load.jvm)
             return Tool(host, recorder[host.name], command, self.stem, what)
@@ -125,11 +126,9 @@ class LoadSession(ClientSession):
         limit_s, producers = self.settings.time_limit_s(), [tool for tool in self.producers if not tool.done]
         if not all(map(_has_figures, producers)):
             raise self._no_figures(producers, limit_s)
-        self.unfinished = (
-            f"{len(producers)} of {self.settings.producers} producers had not sent all their "
-            f"{self.settings.records_to_send:,} records after {limit_s:g} s and were stopped: "
-            f"{', '.join(tool.what for tool in producers)}"
-        )
+        late = f"{len(producers)} of {self.settings.producers} producers had not sent all their"
+        stopped = f"after {limit_s:g} s and were stopped: {', '.join(tool.what for tool in producers)}"
+        self.unfinished = f"{late} {self.settings.records_to_send:,} records {stopped}"
         self.missing.append("summary lines and metrics of the producers that were stopped")
         self._stop_producers(producers)
 
@@ -155,15 +154,11 @@ class LoadSession(ClientSession):
             if not _has_figures(tool):
                 raise self._cause(f"{tool} ended without figures: {last_line(done)}")
             if load.is_stopped:
-                raise self._cause(
-                    f"{tool} had sent all its records, {load.records_to_send:,}, before the scheduled end; "
-                    "raise most_bytes"
-                )
+                sent = f"{tool} had sent all its records, {load.records_to_send:,}"
+                raise self._cause(f"{sent}, before the scheduled end; raise most_bytes")
         elif TOO_FEW in done.stdout and not all(tool.done for tool in self.producers):
-            raise self._cause(
-                f"{tool} ended before the producers did, after {load.consumer_timeout_s:g} s without a "
-                "record; raise consumer_timeout_s"
-            )
+            silent = f"after {load.consumer_timeout_s:g} s without a record; raise consumer_timeout_s"
+            raise self._cause(f"{tool} ended before the producers did, {silent}")
 
     def _cause(self, reason: str) -> LabError:
         """Return the error for a failed tool; if a broker died, the message says so first."""
@@ -192,7 +187,7 @@ class LoadSession(ClientSession):
         if self.producers:
             self._write("times.json", as_json(self._times()))
 
-    def _times(self) -> dict:
+    def _times(self) -> dict[str, Any]:
         times = counted_period(self.settings, self.producers, self.stopped, self.stop_at_s)
         if times["counts_from_s"] is None:
             self.missing.append("a time in which all producers sent after their warm-up")
@@ -216,7 +211,9 @@ def _has_figures(tool: Tool) -> bool:
     return WINDOW in tool.so_far().stdout
 
 
-def counted_period(load, producers: Sequence[Tool], stopped: Sequence[Tool], stopped_at_s) -> dict[str, float | None]:
+def counted_period(
+    load: Any, producers: Sequence[Tool], stopped: Sequence[Tool], stopped_at_s: float | None
+) -> dict[str, float | None]:
     """
     Return the period, in Unix s, in which all producers were sending after their warm-up; unknown values are None.
 
@@ -239,7 +236,8 @@ def counted_period(load, producers: Sequence[Tool], stopped: Sequence[Tool], sto
             return times
         from_s = max(first for first, *_ in steady)
     until_s = min(
-        stopped_at_s if tool in stopped else times_s[-1] for tool, times_s in zip(producers, windows, strict=True)
+        times_s[-1] if stopped_at_s is None or tool not in stopped else stopped_at_s
+        for tool, times_s in zip(producers, windows, strict=True)
     )
     if load.duration_s is not None and not load.is_stopped:
         until_s = min(until_s, from_s + load.duration_s)
@@ -248,7 +246,9 @@ def counted_period(load, producers: Sequence[Tool], stopped: Sequence[Tool], sto
     return times
 
 
-def count_batches(cluster, asker: Host, topics: Sequence[str], timestamps: str) -> tuple[dict, str | None]:
+def count_batches(
+    cluster: Any, asker: Host, topics: Sequence[str], timestamps: str
+) -> tuple[dict[str, Any], str | None]:
     """
     Count the record batches of topics by second, in the log of each partition's leader; return the counts, and an error
     or None.

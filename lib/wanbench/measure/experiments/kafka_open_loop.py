@@ -4,16 +4,16 @@ Load Kafka on a fixed schedule, and measure the latency of every record. Read by
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import MISSING, dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from wanbench.errors import ParameterError
 from wanbench.measure.kafka.programs.clients import HEAD, n_records
 
-from .base import ClientLoad, bounded, check_declared, one_of
+from .base import ClientLoad, KafkaSettings, bounded, check_declared, one_of
 from .kafka_open_loop_session import OpenLoopSession
-from .load_settings import ACKS, COMPRESSIONS, GENERATED, check_clients, check_sent_bytes
+from .load_settings import ACKS, COMPRESSIONS, GENERATED, check_clients, check_sent_bytes, checked_placement
 
 START_S, END_S = 7.0, 2.0  # overhead before the first record and after the last answer, measured on two processors
 MOST_RECORDS = 50_000_000
@@ -84,7 +84,7 @@ class KafkaOpenLoop(ClientLoad):
     drain_s : float
         After the schedule, how long to wait for acknowledgements, and then again for receipts. Records received later
         count as lost.
-    payload, client_rack
+    payload, client_rack, placement
         See `KafkaLoad`.
     most_bytes : float
         Maximum total payload.
@@ -101,6 +101,7 @@ class KafkaOpenLoop(ClientLoad):
     topics: int = bounded(1, 1, 1_000)
     partitions: int = bounded(3, 1, 10_000)
     replication: int = bounded(3, 1, 9)
+    placement: tuple[tuple[int, ...], ...] | None = None
     producers: int = bounded(1, 1, MOST_CLIENTS)
     groups: int = bounded(3, 1, 100)
     consumers: int = bounded(1, 1, MOST_CLIENTS)
@@ -113,9 +114,9 @@ class KafkaOpenLoop(ClientLoad):
     compression: str = one_of("none", COMPRESSIONS)
     idempotence: bool = False
     transaction_ms: float | None = bounded(None, 1, 10_000)
-    topic_settings: Mapping[str, object] | tuple = ()
-    producer_settings: Mapping[str, object] | tuple = ()
-    consumer_settings: Mapping[str, object] | tuple = ()
+    topic_settings: KafkaSettings = ()
+    producer_settings: KafkaSettings = ()
+    consumer_settings: KafkaSettings = ()
     duration_s: float = bounded(20.0, 1, 86_400)
     warmup_s: float = bounded(5.0, 0, 3_600)
     drain_s: float = bounded(10.0, 0, 600)
@@ -131,6 +132,7 @@ class KafkaOpenLoop(ClientLoad):
         object.__setattr__(self, "acks", str(self.acks))
         check_declared(self)
         check_clients(self, producer_settings=_OWNED)
+        object.__setattr__(self, "placement", checked_placement(self))
         for objection in self._objections():
             raise ParameterError(f"KafkaOpenLoop {objection}")
         check_sent_bytes(self, self.n_records * self.record_bytes)
@@ -142,20 +144,14 @@ class KafkaOpenLoop(ClientLoad):
         if self.transaction_ms and not self.idempotence:
             yield f"transaction_ms is {self.transaction_ms:g} without idempotence; allowed: idempotence True."
         if (self.transaction_ms or 0) >= 1_000 * self.drain_s:
-            yield (
-                f"transaction_ms is {self.transaction_ms:g} with drain_s {self.drain_s:g}; allowed: less than drain_s, "
-                "in which the last transaction is committed."
-            )
+            allowed = "less than drain_s, in which the last transaction is committed"
+            yield f"transaction_ms is {self.transaction_ms:g} with drain_s {self.drain_s:g}; allowed: {allowed}."
         if self.joins_at_s and (self.consumers < 2 or self.joins_at_s >= self.length_s):
-            yield (
-                f"joins_at_s is {self.joins_at_s:g} with {self.consumers} consumers and a schedule of "
-                f"{self.length_s:g} s; allowed: two consumers or more, and a time within the schedule."
-            )
+            given = f"{self.joins_at_s:g} with {self.consumers} consumers and a schedule of {self.length_s:g} s"
+            yield f"joins_at_s is {given}; allowed: two consumers or more, and a time within the schedule."
         if self.consumers > self.partitions and not self.share_groups:
-            yield (
-                f"consumers is {self.consumers}; allowed: at most {self.partitions}, the partitions of a topic, "
-                "because each member of a group needs one."
-            )
+            allowed = f"at most {self.partitions}, the partitions of a topic, because each member of a group needs one"
+            yield f"consumers is {self.consumers}; allowed: {allowed}."
         clients = self.topics * (self.producers + self.groups * self.consumers)
         if clients > MOST_CLIENTS:
             yield f"has {clients} clients (topics x (producers + groups x consumers)); allowed: {MOST_CLIENTS}."
@@ -164,11 +160,9 @@ class KafkaOpenLoop(ClientLoad):
 
     def __str__(self) -> str:
         topics = "" if self.topics == 1 else f"{self.topics} topics, "
-        return (
-            f"open-loop load of {self.rate_records_per_s:g} records/s with {self.record_bytes} bytes each for "
-            f"{self.duration_s:g} s, "
-            f"{topics}acks {self.acks}, {self.groups} consumer group{'s' * (self.groups > 1)}"
-        )
+        load = f"{self.rate_records_per_s:g} records/s with {self.record_bytes} bytes each for {self.duration_s:g} s"
+        groups = f"{self.groups} consumer group{'s' * (self.groups > 1)}"
+        return f"open-loop load of {load}, {topics}acks {self.acks}, {groups}"
 
     @property
     def length_s(self) -> float:
@@ -180,7 +174,7 @@ class KafkaOpenLoop(ClientLoad):
         """Return the number of records in the schedule, including the warm-up."""
         return n_records(self.rate_records_per_s, self.length_s)
 
-    def session(self, *where) -> OpenLoopSession:
+    def session(self, *where: Any) -> OpenLoopSession:
         """
         Return the session that loads the cluster of the hosts' lab; `when_sending` is called when the schedule starts.
 

@@ -3,13 +3,15 @@
 import json
 import re
 import tempfile
+import threading
 import time
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from wanbench.errors import CommandError, WanbenchError
 from wanbench.measure.kafka.programs import clock_echo, open_loop_consumer, open_loop_producer
@@ -41,10 +43,15 @@ _RUN_S = 30.0
 
 
 class OpenLoopSession(ClientSession):
-    """A run of `settings` (a KafkaOpenLoop) on `cluster`; the clock of the first producer's host is the reference."""
+    """
+    A run of `settings` (a KafkaOpenLoop) on `cluster`; the clock of the first producer's host is the reference.
 
-    def __init__(self, load, *where):
+    If `over` is set, producers stop, and the file keeps the length that the schedule then had.
+    """
+
+    def __init__(self, load: Any, *where: Any):
         super().__init__(load, *where)
+        self.over = threading.Event()
         unique = self._unique("open-loop")
         self.topics = [f"{unique}-{number}" for number in range(load.topics)]
         self.producing = _by_host(self.producer_hosts, load.topics * load.producers)
@@ -56,7 +63,7 @@ class OpenLoopSession(ClientSession):
         self.reread_records_per_s: float | None = None
         self.offsets: dict[str, list[Offset]] = {}
         self.start_ns = self.payload = None
-        self._lines: dict[str, list[dict]] = {}
+        self._lines: dict[str, list[dict[str, Any]]] = {}
 
     def _measure(self) -> None:
         self._make_topics(self.topics)
@@ -118,7 +125,7 @@ class OpenLoopSession(ClientSession):
         )  # fmt: skip
         return Program(role, number, host, host.start(command))
 
-    def _producer_settings(self) -> dict:
+    def _producer_settings(self) -> dict[str, Any]:
         load = self.settings
         leaders = (Counter(part["leader"] for part in topic["partitions"]) for topic in self.made.values())
         most_led = max(max(led.values()) for led in leaders)
@@ -135,7 +142,7 @@ class OpenLoopSession(ClientSession):
             "enable.idempotence": load.idempotence,
         }
 
-    def _consumer_settings(self, host: Host) -> dict:
+    def _consumer_settings(self, host: Host) -> dict[str, Any]:
         rack = rack_of(self.settings.client_rack, host.region)
         settings = {"socket.nagle.disable": True, **dict(self.settings.consumer_settings)}
         return settings | ({"client.rack": rack} if rack else {})
@@ -161,10 +168,9 @@ class OpenLoopSession(ClientSession):
         patience_s = max(load.drain_s, SHORTEST_DRAIN_S)
         limit_s = load.length_s + 2 * load.drain_s + MARGIN_S
         self._await(lambda: self._without("ended", self.producers), limit_s, "not ended after")
-        order: dict = {"expected": sum((self._line(program, "ended") or {})["n_handed"] for program in self.producers)}
-        order["within_s"] = patience_s
+        n_handed = sum((self._line(program, "ended") or {})["n_handed"] for program in self.producers)
         for host in {host.name: host for host in self.consuming}.values():
-            self._put(host, "end", order)
+            self._put(host, "end", {"expected": n_handed, "within_s": patience_s})
         self._await(lambda: self._without("ended", self.consumers), patience_s + MARGIN_S, "not ended after")
         if load.rereads:
             self.rereaders = [reader := self._start_group("rereader", load.groups, self.consuming[0])]
@@ -181,6 +187,8 @@ class OpenLoopSession(ClientSession):
         return ", ".join(str(program) for program in programs if not self._line(program, key))
 
     def _look(self) -> None:
+        for program in self.producers if self.over.is_set() else ():
+            program.stop()
         for program in self._programs():
             self._lines.setdefault(str(program), []).extend(
                 line for line in program.new_lines() if "second" not in line
@@ -190,7 +198,7 @@ class OpenLoopSession(ClientSession):
     def _line(self, program: Program, key: str):
         return next((line for line in self._lines.get(str(program), ()) if key in line), None)
 
-    def _put(self, host: Host, what: str, content: dict) -> None:
+    def _put(self, host: Host, what: str, content: Mapping[str, object]) -> None:
         with tempfile.NamedTemporaryFile("w") as file:
             json.dump(content, file)
             file.flush()
@@ -227,9 +235,13 @@ class OpenLoopSession(ClientSession):
             if program.done is not None:
                 with suppress(WanbenchError):
                     document[f"{program.role}s"].append(self._keep_program(program) | self._clock(program))
+        ended = [line for program in self.producers if (line := self._line(program, "ended"))]
+        if self.over.is_set() and len(ended) == len(self.producers):
+            due_s = sum(line["n_due"] for line in ended) / self.settings.rate_records_per_s
+            document["settings"]["duration_s"] = max(due_s - self.settings.warmup_s, 0.0)
         self._write("load.json", document)
 
-    def _clock(self, program: Program) -> dict:
+    def _clock(self, program: Program) -> dict[str, Any]:
         """Return, for a consumer, the clock offset from the producing host for which this offset is least certain."""
         if program.role != "consumer":
             return {}

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from wanbench.errors import LabError
 from wanbench.measure.kafka.programs import line_times
@@ -74,7 +75,7 @@ class Tool:
         if times := self.arrivals():
             content = {"started_at_s": times[0], "lines": times[1 : len(lines(done.stdout)) + 1]}
             text = json.dumps(content).encode() + b"\n"
-            ends: dict = {"started_at_utc": done.started_at_utc, "ended_at_utc": done.ended_at_utc}
+            ends: dict[str, Any] = {"started_at_utc": done.started_at_utc, "ended_at_utc": done.ended_at_utc}
             files.append(write_raw(folder, experiment, f"{self.stem}.{self.what}.lines.json", text, **ends))
         return files
 
@@ -110,7 +111,7 @@ CONSUMER_OPTIONS = {"receive.buffer.bytes": "--socket-buffer-size", "max.partiti
 
 
 def producer_arguments(
-    load, *, bootstrap: str, topic: str, number: int, payload: str | None, client_file: str | None
+    load: Any, *, bootstrap: str, topic: str, number: int, payload: str | None, client_file: str | None
 ) -> list[str]:
     """
     Return the arguments of the producer tool; `payload` is the file of records on its host, or None for random letters.
@@ -135,7 +136,7 @@ def producer_arguments(
     return [*common, *arguments, "--command-property", *assigned(settings), *assigned(dict(load.producer_settings))]
 
 
-def _common_arguments(load, bootstrap: str, topic: str, client_file: str | None) -> list[str]:
+def _common_arguments(load: Any, bootstrap: str, topic: str, client_file: str | None) -> list[str]:
     arguments = ["--bootstrap-server", bootstrap, "--topic", topic]
     arguments += ["--reporting-interval", str(round(load.reporting_interval_s * 1000))]
     arguments += ["--print-metrics"] if load.print_metrics else []
@@ -143,7 +144,7 @@ def _common_arguments(load, bootstrap: str, topic: str, client_file: str | None)
 
 
 def consumer_arguments(
-    load, *, bootstrap: str, topic: str, group: str, number: int, client_file: str | None, region: str = ""
+    load: Any, *, bootstrap: str, topic: str, group: str, number: int, client_file: str | None, region: str = ""
 ) -> list[str]:
     """
     Return the arguments of the consumer tool. The tool ends after reading all of the topic's records, or when none

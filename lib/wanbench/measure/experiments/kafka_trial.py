@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,9 +19,10 @@ from wanbench.measure.labs.base import Host
 from wanbench.measure.links import LinkSettings
 from wanbench.runs import RawFile
 
-from .base import ExperimentError, Load, bounded, check_declared, cluster_of, links_of, one_of, reaching
+from .base import ExperimentError, KafkaSettings, Load, bounded, check_declared, cluster_of, links_of, one_of, reaching
 from .broker_control import apply_sizes
 from .iperf3 import Iperf3
+from .kafka_open_loop import KafkaOpenLoop
 from .load_settings import setting_pairs
 from .ping import Ping
 from .sampling import ProcessorUse
@@ -51,6 +53,9 @@ class KafkaTrial:
         Traffic from source to target, started when all producers send.
     ping : Ping, optional
         Pings in the same direction, started at the same time.
+    trickle : KafkaOpenLoop, optional
+        A light load for the same clients, such as 100 records/s, which measures latencies that `load` does not. It
+        sends before `load` starts, and ends with it.
     alongside : tuple of ConcurrentExperiment
         Further concurrent experiments. The times of `BrokerActions` count from when the load sends.
     client_regions : tuple of str, optional
@@ -77,9 +82,10 @@ class KafkaTrial:
     link: LinkSettings | None = None
     background: Iperf3 | None = None
     ping: Ping | None = None
-    alongside: tuple = ()
+    trickle: KafkaOpenLoop | None = None
+    alongside: tuple[Any, ...] = ()
     client_regions: tuple[str, ...] | None = None
-    broker_settings: Mapping[str, object] | None = None
+    broker_settings: KafkaSettings | None = None
     security: str | None = one_of(None, KINDS)
     kafka_version: str | None = None
     gateway_bps: float | None = bounded(None, 1000, 1e12)
@@ -93,12 +99,17 @@ class KafkaTrial:
     def __post_init__(self):
         if not isinstance(self.load, Load):
             raise refusal("KafkaTrial load", self.load, "an experiment that loads a cluster, such as a KafkaLoad")
+        if not isinstance(self.trickle, KafkaOpenLoop | None):
+            raise refusal("KafkaTrial trickle", self.trickle, "a KafkaOpenLoop, or None")
         for experiment in self.alongside:
             if not hasattr(experiment, "concurrently"):
                 message = f"KafkaTrial alongside has {experiment}; allowed: experiments with a method `concurrently`."
                 raise ParameterError(message)
         if self.client_regions is not None:
-            object.__setattr__(self, "client_regions", _region_names(self.client_regions))
+            names = () if isinstance(self.client_regions, str) else tuple(self.client_regions)
+            if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
+                raise refusal("KafkaTrial client_regions", self.client_regions, "names of regions, each once, or None")
+            object.__setattr__(self, "client_regions", names)
         if self.broker_settings is not None:
             settings = setting_pairs(self, "broker_settings")
             checked_settings(dict(settings))
@@ -109,10 +120,9 @@ class KafkaTrial:
             if getattr(self, name) is not None:
                 check_name(f"KafkaTrial {name}", getattr(self, name))
         if self.cluster is not None and self.restarts:
-            raise ParameterError(
-                f"KafkaTrial on the external cluster {self.cluster!r} has {' and '.join(self.restarts)}; allowed: "
-                "None, as it cannot be restarted with other settings."
-            )
+            allowed = "None, as it cannot be restarted with other settings"
+            given = f"KafkaTrial on the external cluster {self.cluster!r} has {' and '.join(self.restarts)}"
+            raise ParameterError(f"{given}; allowed: {allowed}.")
 
     @property
     def restarts(self) -> list[str]:
@@ -120,7 +130,7 @@ class KafkaTrial:
         return [name for name in ("broker_settings", "security", "kafka_version") if getattr(self, name) is not None]
 
     @property
-    def cluster_settings(self) -> tuple:
+    def cluster_settings(self) -> tuple[KafkaSettings | None, str | None, str | None]:
         """Return broker settings, security and version; trials that agree in all three share a running cluster."""
         return (self.broker_settings, self.security, self.kafka_version)
 
@@ -143,6 +153,7 @@ class KafkaTrial:
         parts += [f"brokers {', '.join(str(size or 'without limits') for size in sizes)}"] if sizes else []
         parts += [f"background {self.background}"] if self.background else []
         parts += [str(self.ping)] if self.ping else []
+        parts += [f"trickle: {self.trickle}"] if self.trickle else []
         return "; ".join([*parts, *map(str, self.alongside)])
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
@@ -157,7 +168,7 @@ class KafkaTrial:
         self._set_path_and_gateways(source)
         self._set_cluster(source)
         files: list[list[RawFile]] = []
-        error, sending = None, Future()
+        error, sending = None, Future[bool]()
         where = source, target, folder, stem
         try:
             with ExitStack() as stack:
@@ -168,8 +179,13 @@ class KafkaTrial:
                 for part in (ProcessorUse(), *self.alongside):
                     more = {"sending": sending.result} if getattr(part, "waits_for_load", False) else {}
                     files.append(stack.enter_context(part.concurrently(*where, **more)))
-                for part in filter(None, (self.background, self.ping)):
-                    files.append(stack.enter_context(_while_sending(part, sending, *where)))
+                for part in filter(None, (self.background, self.ping)):  # of fixed duration, once the load sends
+                    measure = partial(lambda part: part.run(*where) if sending.result() else (), part)
+                    files.append(stack.enter_context(_in_thread(measure, lambda: _decide(sending, False))))
+                if self.trickle is not None:
+                    hosts = ([source], [target]) if clients is None else (clients, clients)
+                    trickling = _trickling(self.trickle, cluster_of(source), *hosts, folder, stem)
+                    files.append(stack.enter_context(trickling))
                 stack.callback(_decide, sending, False)
                 ends = (source, target) if clients is None else (clients, clients)
                 run = self.load.run if clients is None else self.load.run_on
@@ -214,10 +230,8 @@ class KafkaTrial:
             except LabError as error:
                 raise ExperimentError(f"the settings of the cluster cannot be changed: {error}") from error
         elif asked := self.restarts:
-            raise ExperimentError(
-                f"{cluster_of(source)!r} cannot be restarted with other settings, but the trial sets "
-                f"{' and '.join(asked)}"
-            )
+            sets = f"but the trial sets {' and '.join(asked)}"
+            raise ExperimentError(f"{cluster_of(source)!r} cannot be restarted with other settings, {sets}")
 
     def set_up_s(self, before: KafkaTrial | None) -> float:
         """
@@ -242,31 +256,47 @@ class KafkaTrial:
         return None if None in sent else sum(filter(None, sent))
 
 
-def _decide(sending: Future, answer: bool) -> None:
+def _decide(sending: Future[bool], answer: bool) -> None:
     """Tell waiting threads whether the load sends; only the first call has an effect."""
     if not sending.done():
         sending.set_result(answer)
 
 
 @contextmanager
-def _while_sending(experiment, sending: Future, *where) -> Iterator[list[RawFile]]:
-    """Run an experiment of fixed duration in a thread once the load sends; yield its raw files."""
-    files: list[RawFile] = []
+def _trickling(load: KafkaOpenLoop, *where: Any) -> Generator[list[RawFile]]:
+    """Run a second load in a thread, from when it sends to the end of the block; yield its raw files."""
+    sending: Future[bool] = Future()
+    session = load.session(*where, lambda: _decide(sending, True))
 
     def run():
         try:
-            if sending.result():
-                files.extend(experiment.run(*where))
+            return session.run()
+        finally:
+            _decide(sending, False)
+
+    with _in_thread(run, session.over.set) as files:
+        if sending.result():
+            yield files
+
+
+@contextmanager
+def _in_thread(run: Callable[[], Iterable[RawFile]], end: Callable[[], None]) -> Generator[list[RawFile]]:
+    """Call `run` in a thread, and `end` at the end of the block; yield the raw files, which `run` returns."""
+    files: list[RawFile] = []
+
+    def measure():
+        try:
+            files.extend(run())
         except LabError as error:
             files.extend(getattr(error, "files", ()))
             raise
 
-    with ThreadPoolExecutor(1, f"{experiment.name} of ") as pool:
-        done = pool.submit(run)
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(measure)
         try:
             yield files
         finally:
-            _decide(sending, False)
+            end()
     done.result()
 
 
@@ -281,15 +311,8 @@ def region_and_number(name: str) -> tuple[str, int]:
     return (region, int(number)) if region and number.isdigit() else (name, 0)
 
 
-def _region_names(regions) -> tuple[str, ...]:
-    names = () if isinstance(regions, str) else tuple(regions)
-    if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
-        raise refusal("KafkaTrial client_regions", regions, "names of regions, each once, or None")
-    return names
-
-
 @contextmanager
-def _changed_links(source: Host, target: Host, link: LinkSettings) -> Iterator[None]:
+def _changed_links(source: Host, target: Host, link: LinkSettings) -> Generator[None]:
     """Give both directions of a pair these settings, and in the end those from before."""
     links, pair = links_of(source), (source.region, target.region)
     before = {way: dict(vars(links.links[way])) for way in (pair, pair[::-1])}

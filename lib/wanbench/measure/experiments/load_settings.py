@@ -7,6 +7,7 @@ import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from wanbench.checks import refusal
 from wanbench.errors import ParameterError
@@ -37,7 +38,7 @@ _OWNED: dict[str, dict[str, str | None]] = {
 _SETTING_NAME = re.compile(r"[a-z][a-z0-9.-]*")
 
 
-def check_clients(load, **owned: Mapping[str, str | None]) -> None:
+def check_clients(load: Any, **owned: Mapping[str, str | None]) -> None:
     """
     Check the settings that all loads by clients share, and replace mappings of Kafka settings by sorted pairs.
 
@@ -55,13 +56,11 @@ def check_clients(load, **owned: Mapping[str, str | None]) -> None:
         raise ParameterError(message)
 
 
-def check_sent_bytes(load, sent_bytes: int) -> None:
+def check_sent_bytes(load: Any, sent_bytes: int) -> None:
     """Raise ParameterError if a load sends more than its `most_bytes`."""
     if sent_bytes > load.most_bytes:
-        raise ParameterError(
-            f"{type(load).__name__} would send {sent_bytes:,} bytes; most_bytes allows {load.most_bytes:,.0f}. Send "
-            "less or raise it."
-        )
+        most = f"most_bytes allows {load.most_bytes:,.0f}. Send less or raise it"
+        raise ParameterError(f"{type(load).__name__} would send {sent_bytes:,} bytes; {most}.")
 
 
 def rack_of(client_rack: str | None, region: str) -> str | None:
@@ -97,10 +96,8 @@ def check_settings(experiment: object, parameter: str, owned: Mapping[str, str |
                 f"{label} has {key!r}, a secret; give the clients' security to the cluster, not to the experiment."
             )
         if not _SETTING_NAME.fullmatch(key) or not value or "=" in value or not value.isprintable():
-            raise ParameterError(
-                f"{label} has {key!r}: {value!r}; allowed: names like 'fetch.min.bytes', and values that are one line "
-                "of text without '='."
-            )
+            allowed = "names like 'fetch.min.bytes', and values that are one line of text without '='"
+            raise ParameterError(f"{label} has {key!r}: {value!r}; allowed: {allowed}.")
         if key in owned:
             raise ParameterError(f"{label} has {key!r}; {owned[key] or 'the load sets it itself'}.")
 
@@ -154,7 +151,7 @@ def records(payload: str, record_bytes: int, seed: int) -> bytes:
     return b"".join(_MAKERS[payload](rng, record_bytes) + b"\n" for _ in range(n))
 
 
-def put_records(load, hosts: Sequence[Host]) -> tuple[dict[str, str], dict[str, object]]:
+def put_records(load: Any, hosts: Sequence[Host]) -> tuple[dict[str, str], dict[str, object]]:
     """
     Put a load's records on hosts that do not have them yet; return the file's path by host name, and the file's SHA-256
     and number of records.
@@ -172,7 +169,7 @@ def put_records(load, hosts: Sequence[Host]) -> tuple[dict[str, str], dict[str, 
     return paths, {"sha256": sha256, "records": content.count(b"\n")}
 
 
-def _log_record(rng, record_bytes):
+def _log_record(rng: random.Random, record_bytes: int) -> bytes:
     lines, so_far = [], 0
     while so_far <= record_bytes:
         values = {"id": f"{rng.getrandbits(48):012x}", "n": rng.randrange(10**6), "m": rng.randrange(100)}
@@ -186,8 +183,8 @@ def _log_record(rng, record_bytes):
     return "\t".join(lines)[:record_bytes].encode()
 
 
-def _json_record(rng, record_bytes):
-    about = {
+def _json_record(rng: random.Random, record_bytes: int) -> bytes:
+    about: dict[str, Any] = {
         "id": f"{rng.getrandbits(64):016x}",
         "kind": rng.choice(_KINDS),
         "region": rng.choice(_REGIONS),
@@ -204,3 +201,18 @@ def _json_record(rng, record_bytes):
 
 _MAKERS = {"json": _json_record, "log": _log_record, "random": lambda rng, n: rng.randbytes(n).translate(_SEVEN_BITS)}
 GENERATED = tuple(_MAKERS)  # names of the payloads
+
+
+def checked_placement(load: Any) -> tuple[tuple[int, ...], ...] | None:
+    """
+    Return the placement as tuples; raise ParameterError unless it has a node id for each replica of each partition.
+    """
+    placement, partitions, replication = load.placement, load.partitions, load.replication
+    if placement is None:
+        return None
+    rows = placement if isinstance(placement, list | tuple) else ()
+    rows = [nodes for nodes in rows if isinstance(nodes, list | tuple) and [*map(type, nodes)] == [int] * replication]
+    if not len(rows) == len(placement) == partitions:
+        allowed = f"{replication} node ids for each of {partitions} partitions"
+        raise refusal(f"{type(load).__name__} placement", placement, allowed)
+    return tuple(map(tuple, rows))

@@ -84,14 +84,16 @@ class Ping:
         Ping `target` from `source`; leave ping/<stem>.txt in the run folder.
 
         Getting no reply at all (status 1) is a result. Raise ExperimentError, with the output, on any other status, a
-        timeout, or an output without statistics, as of a ping that was killed.
+        timeout, or an output that does not count all echoes, as of a ping that was killed.
         """
         timeout_s = self.count * max(self.interval_s, _SLOWEST_REPLY_S) + self.wait_s + _MARGIN_S
         done, stopped = run_to_end(source, self.command(address_of(target, self.ip_version)), timeout_s)
         files = keep(folder, self.name, stem, "txt", done)
-        # A killed ping can end with status 1, too: `unshare`, which runs it, cannot end with SIGKILL itself.
-        if stopped or done.returncode not in (0, 1) or b"packets transmitted" not in done.stdout:
+        if stopped or done.returncode not in (0, 1):
             raise ExperimentError(stopped or ended_with(f"ping on {source.name}", done), files)
+        # A ping that is interrupted ends with status 0, and one that is killed can end with 1, as `unshare` runs it.
+        if b"\n%d packets transmitted" % self.count not in done.stdout:
+            raise ExperimentError(f"ping on {source.name} ended before it had sent {self.count} echoes", files)
         return files
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:

@@ -9,16 +9,17 @@ import re
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from wanbench.checks import refusal
+from wanbench.checks import T, refusal
 from wanbench.errors import WanbenchError
 from wanbench.measure.kafka.external import RemoteBrokerHost
+from wanbench.measure.kafka.placement import Broker
 from wanbench.measure.kafka.programs import processor_use, scrape
 from wanbench.measure.labs.base import Completed, Host, Process
 from wanbench.measure.labs.programs import program_command
@@ -56,7 +57,7 @@ class Sampling(ABC):
         """Stop sampling, and add each raw file to `files`; return failures as sentences."""
 
     @contextmanager
-    def concurrently(self, source: Host, target: Host, folder: Path, stem: str) -> Iterator[list[RawFile]]:
+    def concurrently(self, source: Host, target: Host, folder: Path, stem: str) -> Generator[list[RawFile]]:
         """
         Sample while the `with` block runs; after the block, the yielded list contains the raw files.
 
@@ -116,14 +117,14 @@ START_S = 30.0  # time for Python to start on a busy host
 
 
 def _start_programs(
-    program, hosts: Mapping[Any, tuple[Host, dict]], first_output: str, ending: ExitStack
-) -> dict[Any, Process]:
+    program: str, hosts: Mapping[T, tuple[Host, Mapping[str, object]]], first_output: str, ending: ExitStack
+) -> dict[T, Process]:
     """
     Start a sampling program on each host with the settings given; return the processes once all have printed a line.
     """
     started = {}
     for key, (host, settings) in hosts.items():
-        command = [*program_command(host, Path(program.__file__)), json.dumps(settings)]
+        command = [*program_command(host, Path(program)), json.dumps(settings)]
         started[key] = host.start(command)
         ending.callback(started[key].stop)
     for process in started.values():
@@ -131,18 +132,20 @@ def _start_programs(
     return started
 
 
-def _about(broker) -> dict:
+def _about(broker: Broker) -> dict[str, object]:
     return {"node_id": broker.node_id, "host": broker.host.name}
 
 
-def _keep_stopped(experiment, verb: str, extension: str, started, folder, stem, files) -> list[str]:
+def _keep_stopped(
+    name: str, verb: str, extension: str, started: Mapping[int, Process], folder: Path, stem: str, files: list[RawFile]
+) -> list[str]:
     """Stop the programs of all brokers concurrently, and keep their output; return sentences on failures."""
     with ThreadPoolExecutor(len(started)) as pool:
         ended = list(pool.map(lambda process: process.stop(), started.values()))
     faults = []
     for node_id, done in zip(started, ended, strict=True):
         done = gzipped(done) if extension.endswith(".gz") else done
-        files += keep(folder, experiment.name, f"{stem}.{node_id}", extension, done)
+        files += keep(folder, name, f"{stem}.{node_id}", extension, done)
         if done.returncode != 0:
             faults.append(f"{ended_with(f'the program that {verb} broker {node_id}', done)}.")
     return faults
@@ -187,11 +190,11 @@ class BrokerMetrics(Sampling):
                 hosts[broker.node_id] = broker.host, {"url": url, **times, "about": _about(broker)}
         if not hosts:
             raise ExperimentError("no broker has a metrics exporter; start the cluster with metrics=True.")
-        return _start_programs(scrape, hosts, "#scrapes", ending)
+        return _start_programs(scrape.__file__, hosts, "#scrapes", ending)
 
     def end(self, started: dict[int, Process], folder: Path, stem: str, files: list[RawFile]) -> list[str]:
         extension = "prom.txt.gz" if self.compressed else "prom.txt"
-        return _keep_stopped(self, "scrapes", extension, started, folder, stem, files)
+        return _keep_stopped(self.name, "scrapes", extension, started, folder, stem, files)
 
 
 @dataclass(frozen=True)
@@ -219,10 +222,10 @@ class BrokerProcessors(Sampling):
         for broker in cluster.brokers:
             settings = {"pid_file": cluster.pid_file(broker.node_id), "interval_s": self.interval_s}
             hosts[broker.node_id] = broker.host, settings | {"about": _about(broker)}
-        return _start_programs(processor_use, hosts, "ticks_per_s", ending)
+        return _start_programs(processor_use.__file__, hosts, "ticks_per_s", ending)
 
     def end(self, started: dict[int, Process], folder: Path, stem: str, files: list[RawFile]) -> list[str]:
-        return _keep_stopped(self, "samples", "processors.jsonl", started, folder, stem, files)
+        return _keep_stopped(self.name, "samples", "processors.jsonl", started, folder, stem, files)
 
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -245,7 +248,7 @@ class ProcessorUse(Sampling):
     def __str__(self) -> str:
         return f"processor time by program every {self.interval_s:g} s"
 
-    def start(self, source: Host, target: Host, ending: ExitStack) -> tuple[dict[str, Process], list[tuple]]:
+    def start(self, source: Host, target: Host, ending: ExitStack) -> tuple[dict[str, Process], list[Any]]:
         machines: dict[str, Host] = {}
         for host in measured_hosts(source, target):
             boot_id = host.run(["cat", str(BOOT_ID)], timeout_s=START_S, ok=None).stdout
@@ -255,16 +258,18 @@ class ProcessorUse(Sampling):
             host.name: (host, {"interval_s": self.interval_s, "about": {"host": host.name}})
             for host in machines.values()
         }
-        return _start_programs(processor_use, hosts, "boot_id", ending), [_own_time()]
+        return _start_programs(processor_use.__file__, hosts, "boot_id", ending), [_own_time()]
 
-    def end(self, started, folder: Path, stem: str, files: list[RawFile]) -> list[str]:
+    def end(
+        self, started: tuple[dict[str, Process], list[Any]], folder: Path, stem: str, files: list[RawFile]
+    ) -> list[str]:
         processes, own_times = started
         own_times.append(_own_time())
         for name, process in processes.items():
             done, part = process.stop(), f"{stem}.{file_part(name)}"
             files += keep(folder, self.name, part, "processors.jsonl.gz", gzipped(done))
             if BOOT_ID.exists() and BOOT_ID.read_bytes().strip() in done.stdout.partition(b"\n")[0]:
-                times = {"started_at_utc": done.started_at_utc, "ended_at_utc": done.ended_at_utc}
+                times: dict[str, Any] = {"started_at_utc": done.started_at_utc, "ended_at_utc": done.ended_at_utc}
                 content = json.dumps({"at_s_and_used_s": own_times}).encode() + b"\n"
                 files.append(write_raw(folder, self.name, f"{part}.driver.json", content, **times))
         return []  # a failed sampler does not fail the test: it leaves its stderr, and its rows are missing
@@ -327,7 +332,7 @@ class LinkSamples(Sampling):
 class _Sampler(threading.Thread):
     """A thread that reads the counters at its start, every `interval_s`, and once more when stopped."""
 
-    def __init__(self, links, pairs, interval_s: float):
+    def __init__(self, links: Any, pairs: Sequence[tuple[str, str]], interval_s: float):
         super().__init__(name="link samples", daemon=True)
         self.links, self.pairs, self.interval_s = links, pairs, interval_s
         self.lines: list[bytes] = []

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from wanbench.errors import CommandError, LabError
@@ -20,7 +21,7 @@ from wanbench.measure.labs.programs import module_command
 from wanbench.runs import RawFile, write_raw
 from wanbench.runs.journal import now_utc
 
-from .base import ExperimentError, Hosts, about, ended_with
+from .base import ExperimentError, Hosts, WhenSending, about, ended_with
 
 LOOK_S = 0.05
 CHECK_S = 1.0  # interval of checks for dead brokers
@@ -48,7 +49,7 @@ class Program:
     def __str__(self) -> str:
         return f"{self.role} {self.number} on {self.host.name}"
 
-    def new_lines(self) -> list:
+    def new_lines(self) -> list[Any]:
         """
         Return output lines since the last call, parsed from JSON; raise ExperimentError if the program has failed.
         """
@@ -83,7 +84,7 @@ class Program:
         if self.done is None:
             self._has_ended(self.process.stop())
 
-    def describe(self) -> dict:
+    def describe(self) -> dict[str, Any]:
         """Return the program's entry for the session's file."""
         about = {"role": self.role, "number": self.number, "region": self.host.region, "host": self.host.name}
         ended_at_s = self.ended_at_s and round(self.ended_at_s, 6)
@@ -94,7 +95,7 @@ class Program:
         self.done, self.ended_at_s = done, time.time()
 
 
-def client_command(host: Host, program, **options: object) -> list[str]:
+def client_command(host: Host, program: ModuleType, **options: object) -> list[str]:
     """
     Return the command of a client program, after putting the program on the host; `stop_file="a"` becomes ``--stop-file
     a``.
@@ -119,7 +120,7 @@ class Session:
     and `_clean_up`.
     """
 
-    def __init__(self, settings, folder: Path, stem: str):
+    def __init__(self, settings: Any, folder: Path, stem: str):
         self.settings, self.folder, self.stem = settings, folder, stem
         self.files: list[RawFile] = []
         self.started_at_utc = now_utc()
@@ -151,7 +152,7 @@ class Session:
     def _measure(self) -> None:
         raise NotImplementedError
 
-    def _programs(self) -> Iterable:
+    def _programs(self) -> Iterable[Any]:
         """Return the programs started so far."""
         return ()
 
@@ -200,7 +201,7 @@ class Session:
         """
         last = ""
 
-        def is_clear():
+        def is_clear() -> bool:
             nonlocal last
             last = obstacle()
             return not last
@@ -208,20 +209,22 @@ class Session:
         if not self._until(is_clear, timeout_s):
             raise ExperimentError(f"{late} {timeout_s:g} s: {last}")
 
-    def _write(self, name: str, content: object, **about) -> None:
+    def _write(self, name: str, content: object, **about: Any) -> None:
         """Keep bytes, or an object as JSON, in the file <stem>.<name>."""
         if not isinstance(content, bytes):
             content = json.dumps(content, indent=1).encode() + b"\n"
         about = about or {"started_at_utc": self.started_at_utc, "ended_at_utc": now_utc()}
         self.files.append(write_raw(self.folder, self.settings.name, f"{self.stem}.{name}", content, **about))
 
-    def _keep_packed(self, name: str, content: bytes, **about) -> dict:
+    def _keep_packed(self, name: str, content: bytes, **about: Any) -> dict[str, str]:
         """Keep content in a compressed file; return the file's name and hash, for the session's file."""
         packed = gzip.compress(content, 9, mtime=0)
         self._write(name, packed, **about)
         return {"name": f"{self.stem}.{name}", "sha256": hashlib.sha256(packed).hexdigest()}
 
-    def _keep_program(self, program: Program, content: Callable[[bytes], bytes] = bytes, role: str = "") -> dict:
+    def _keep_program(
+        self, program: Program, content: Callable[[bytes], bytes] = bytes, role: str = ""
+    ) -> dict[str, Any]:
         """
         Keep an ended program's output, converted by `content`, and its stderr; return the program's entry for the
         session's file.
@@ -238,11 +241,20 @@ class Session:
 class ClientSession(Session):
     """A session that loads `cluster` from the hosts of producers and consumers."""
 
-    def __init__(self, load, cluster, producers: Hosts, consumers: Hosts, folder: Path, stem: str, when_sending=None):
+    def __init__(
+        self,
+        load: Any,
+        cluster: Any,
+        producers: Hosts,
+        consumers: Hosts,
+        folder: Path,
+        stem: str,
+        when_sending: WhenSending = None,
+    ):
         super().__init__(load, folder, stem)
         self.cluster, self.producer_hosts, self.consumer_hosts = cluster, producers, consumers
         self.when_sending = when_sending or (lambda: None)
-        self.made: dict[str, dict] = {}
+        self.made: dict[str, dict[str, Any]] = {}
         self.undeleted: str | None = None
         self._checked_s = time.monotonic()
 

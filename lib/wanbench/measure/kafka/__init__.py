@@ -18,7 +18,7 @@ _MODULES = {
 __all__ = list(_MODULES)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
-def __getattr__(name):
+def __getattr__(name: str):
     if name in _MODULES:
         return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(_MODULES)}")

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from wanbench.checks import check_choice
 from wanbench.errors import LabError, ParameterError
@@ -62,10 +63,9 @@ def from_environment(parameter: str, variable: str) -> Secret:
         raise ParameterError(message)
     value = os.environ.get(variable, "")
     if not value or "\n" in value or "\r" in value:
-        raise ParameterError(
-            f"{parameter} names an environment variable that is not set, is empty or has several lines; set the "
-            f"variable before you start, and set {parameter} to its name, not its content."
-        )
+        remedy = f"set the variable before you start, and set {parameter} to its name, not its content"
+        named = f"{parameter} names an environment variable that is not set, is empty or has several lines"
+        raise ParameterError(f"{named}; {remedy}.")
     return Secret(value, variable)
 
 
@@ -240,9 +240,9 @@ class ClientFiles:
     clients, without secrets.
     """
 
-    def __init__(self, bootstrap: str, access: Access, settings: Mapping | None = None):
+    def __init__(self, bootstrap: str, access: Access, settings: Mapping[str, str] | None = None):
         self.bootstrap, self.access, self.settings = bootstrap, access, dict(settings or {})
-        self._paths: dict = {}
+        self._paths: dict[tuple[str, str], Any] = {}
         self._hosts: dict[str, Host] = {}
         self._name = f"kafka-client-{uuid.uuid4().hex[:8]}"
         self._lock = threading.Lock()
@@ -271,7 +271,7 @@ class ClientFiles:
             with suppress(LabError):  # a host that is gone has taken its folder along
                 host.run(["rm", "-f", "--", *paths], timeout_s=30, ok=None)
 
-    def _once(self, client, host):
+    def _once(self, client: str, host: Host) -> Any:
         with self._lock:
             scratch = host.scratch
             if (client, scratch) not in self._paths:
@@ -279,7 +279,7 @@ class ClientFiles:
                 self._paths[client, scratch] = self._write(client, host)
             return self._paths[client, scratch]
 
-    def _write(self, client, host):
+    def _write(self, client: str, host: Host) -> str | None:
         settings = self.access.settings(client, *self._certificates(host))
         if client == "java":
             settings |= self.settings
@@ -288,7 +288,7 @@ class ClientFiles:
         settings |= {"bootstrap_servers": at.split(",")} if client == "python" else {"bootstrap.servers": at}
         return put_private(host, f"{self._name}.{client}.json", json.dumps(settings))
 
-    def _certificates(self, host):
+    def _certificates(self, host: Host) -> list[str | None]:
         key = ("certificates", host.scratch)
         if key not in self._paths:
             contents = {"authority.pem": self.access.authority_pem, "pem": self.access.identity_pem}

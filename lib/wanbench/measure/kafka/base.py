@@ -4,9 +4,10 @@ Define what clusters that wanbench runs and external ones share: client commands
 
 import copy
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
+from typing import Any
 
 from wanbench.checks import LATER, check_choice, check_flag, check_number
 from wanbench.errors import ClusterError, CommandError
@@ -38,7 +39,7 @@ class AnswerError(ClusterError):
         return AnswerError, (str(self), self.kind)
 
 
-def ask(host: Host, files: ClientFiles, verb: str, *, timeout_s: float = TIMEOUT_S, **arguments):
+def ask(host: Host, files: ClientFiles, verb: str, *, timeout_s: float = TIMEOUT_S, **arguments: Any) -> Any:
     """
     Run an administrative request as a process on a host; return its answer, in JSON types.
 
@@ -85,7 +86,7 @@ def watching(
     topics: Sequence[str] | None = None,
     members: Sequence[str] | None = None,
     internal: bool = False,
-) -> Iterator[Process]:
+) -> Generator[Process]:
     """
     Watch a cluster from a host; yield the watching process, which ends after `duration_s` or at the end of the `with`
     block.
@@ -108,7 +109,7 @@ def watching(
         process.stop()
 
 
-def _program(host, files, name, *arguments):
+def _program(host: Host, files: ClientFiles, name: str, *arguments: object) -> list[str]:
     texts = [value if isinstance(value, str) else json.dumps(value) for value in arguments]
     return module_command(host, f"wanbench.measure.kafka.programs.{name}", files.python(host), *texts)
 
@@ -163,9 +164,9 @@ class BaseCluster:
         name: str,
         partitions: int = 1,
         replication: int = 1,
-        settings: Mapping | None = None,
+        settings: Mapping[str, object] | None = None,
         placement: Sequence[Sequence[int]] | None = None,
-    ) -> dict:
+    ) -> dict[str, Any]:
         """
         Create a topic; return its description, as the verb `topics` does. Raise ClusterError if it exists or the
         cluster refuses it.
@@ -185,11 +186,11 @@ class BaseCluster:
         """Delete a topic; raise ClusterError if it does not exist."""
         self.ask(self._running_host(), "delete_topic", name=name)
 
-    def ask(self, host: Host, verb: str, **arguments):
+    def ask(self, host: Host, verb: str, **arguments: Any) -> Any:
         """Send an administrative request from a host: see `wanbench.measure.kafka.base.ask`."""
         return ask(host, self._open_clients(), verb, **arguments)
 
-    def watching(self, host: Host, duration_s: float, **arguments) -> AbstractContextManager[Process]:
+    def watching(self, host: Host, duration_s: float, **arguments: Any) -> AbstractContextManager[Process]:
         """
         Watch topics, leaders, in-sync replicas and groups from a host: see `wanbench.measure.kafka.base.watching`.
         """

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from wanbench.checks import LATER, check_choice, check_flag, check_number
 from wanbench.errors import ClusterError, CommandError, ParameterError
@@ -18,7 +19,7 @@ from .access import ClientFiles, without_secrets
 from .base import AnswerError, BaseCluster
 from .java_commands import PROFILES, Jars, checked_flags, checked_heap
 from .node import Node, keep
-from .placement import METRICS_PORT, Broker, place_nodes
+from .placement import METRICS_PORT, Broker, NodePlacement, place_nodes
 from .security import Security
 from .security import security as chosen_security
 from .settings import checked_settings, defaults, effective_settings, node_settings, tier_settings, unknown
@@ -80,7 +81,7 @@ class Cluster(BaseCluster):
         brokers: Sequence[str],
         *,
         controllers: str | Sequence[str] = "combined",
-        settings: Mapping | None = None,
+        settings: Mapping[str, object] | None = None,
         features: Mapping[str, int] | None = None,
         security: str | Security = "plain",
         profile: str = "load",
@@ -129,7 +130,7 @@ class Cluster(BaseCluster):
         self._offer()
         return self
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._withdraw()
         try:
             self._at_each_node(Node.kill)
@@ -219,7 +220,10 @@ class Cluster(BaseCluster):
         self._node(node_id).thaw()
 
     def reconfigure(
-        self, settings: Mapping | None = None, security: str | Security | None = None, version: str | None = None
+        self,
+        settings: Mapping[str, Any] | None = None,
+        security: str | Security | None = None,
+        version: str | None = None,
     ) -> bool:
         """
         Restart all nodes with other settings, security or version; return False, without a restart, if nothing changes.
@@ -252,7 +256,7 @@ class Cluster(BaseCluster):
         self._check_settings()
         return True
 
-    def ask(self, host: Host, verb: str, **arguments):
+    def ask(self, host: Host, verb: str, **arguments: Any) -> Any:
         """Send an administrative request, as to any cluster; raise AnswerError at once if no broker is running."""
         self._running_host()
         return super().ask(host, verb, **arguments)
@@ -263,7 +267,7 @@ class Cluster(BaseCluster):
             if death := node.death():
                 raise death
 
-    def describe(self) -> dict:
+    def describe(self) -> dict[str, Any]:
         """Return the cluster's entry in the manifest: JSON types, no secrets."""
         return {
             "kafka": self._jars.version if self._jars else None,
@@ -276,7 +280,7 @@ class Cluster(BaseCluster):
             "settings": without_secrets(self.settings),
             "security": self.security.describe(),
             "profile": self.profile,
-            "jvm": self._flags(),
+            "jvm": self.flags(),
             **{name: getattr(self, name) for name in ("heap_mb", "tiered", "metrics", "pauses", "started_in_s")},
         }
 
@@ -307,15 +311,16 @@ class Cluster(BaseCluster):
         self._clients = ClientFiles(self.bootstrap, self.security.access())
         options = {name: getattr(self, name) for name in ("heap_mb", "metrics", "pauses")}
         for placement in self.placements:
-            node = Node(placement, jars=self._jars, flags=self._flags(), **options)
+            node = Node(placement, jars=self._jars, flags=self.flags(), **options)
             node.settings = self._settings_of(placement, node.data_folder)
             self._nodes[placement.node_id] = node
 
-    def _settings_of(self, placement, data_folder):
+    def _settings_of(self, placement: NodePlacement, data_folder: str) -> dict[str, str]:
         first = self.brokers[0]
         folder = f"{first.host.scratch}/kafka-{first.node_id}/tier"  # removed with that node
         tier = tier_settings(folder, len(self.brokers)) if self.tiered else {}
-        return node_settings(placement, self.placements, data_folder, self.security, {**tier, **self.settings})
+        wanted = {**tier, **self.settings, **self.security.broker_settings(placement.host)}
+        return node_settings(placement, self.placements, data_folder, self.security.protocols, wanted)
 
     def _check_settings(self):
         effective = effective_settings(self._nodes[self.brokers[0].node_id].log())
@@ -328,7 +333,7 @@ class Cluster(BaseCluster):
                 return broker.host
         raise AnswerError("no broker of the cluster is running.", "Unreachable")
 
-    def _flags(self):
+    def flags(self) -> list[str]:
         return [*PROFILES[self.profile], *self.jvm]
 
     def _at_each_node(self, do: Callable[[Node], None]):
@@ -337,7 +342,7 @@ class Cluster(BaseCluster):
                 for result in [threads.submit(do, node) for node in self._nodes.values()]:
                     result.result()
 
-    def _running(self, node_id):
+    def _running(self, node_id: int) -> Node:
         node = self._node(node_id)
         if not node.is_up:
             raise ClusterError(f"{node.placement.name} is not running.")
@@ -345,7 +350,7 @@ class Cluster(BaseCluster):
             raise death
         return node
 
-    def _node(self, node_id):
+    def _node(self, node_id: int) -> Node:
         if node_id not in self._nodes:
             nodes = ", ".join(map(str, self._nodes)) or "none: it is not started"
             raise ClusterError(f"the cluster has no node {node_id!r}; it has {nodes}.")

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from wanbench.errors import LATER, ClusterError, ParameterError
 from wanbench.measure.labs.base import Host, Lab
@@ -37,7 +38,7 @@ class RemoteBrokerHost(Host):
     def scratch(self) -> str:
         return self.run()
 
-    def run(self, *_, **__):
+    def run(self, *_: object, **__: object):
         raise ClusterError(f"{self.name} runs outside the lab: wanbench can run no commands and fetch no files there.")
 
     start = put = get = run
@@ -100,7 +101,7 @@ class ExternalCluster(BaseCluster):
         certificate_file: str | Path | None = None,
         key_file: str | Path | None = None,
         key_password_from: str | None = None,
-        settings: Mapping | None = None,
+        settings: Mapping[str, object] | None = None,
         name: str | None = None,
     ):
         if (certificate_file is None) != (key_file is None) or (key_password_from and key_file is None):
@@ -138,7 +139,7 @@ class ExternalCluster(BaseCluster):
         self._offer()
         return self
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: object) -> None:
         clients, self._clients, self._jars = self._clients, LATER, LATER
         self._withdraw()
         if clients is not None:
@@ -149,7 +150,7 @@ class ExternalCluster(BaseCluster):
         if time.monotonic() > self._checked_s + CHECK_S:
             self._ask_quickly()
 
-    def describe(self) -> dict:
+    def describe(self) -> dict[str, Any]:
         """Return the cluster's entry in the manifest: JSON types; no secrets, addresses or user."""
         return {
             "kind": "external",
@@ -183,7 +184,7 @@ class ExternalCluster(BaseCluster):
         content = json.dumps(description, indent=1).encode()
         return [write_raw(folder, "kafka_cluster", name, content, started_at_utc=started, ended_at_utc=now_utc())]
 
-    def _not_ours(self, node_id: int, **_):
+    def _not_ours(self, node_id: int, **_: object):
         raise ClusterError(
             "an external cluster runs outside the lab: its brokers cannot be stopped or started, and batches in their "
             "logs cannot be counted."
@@ -220,9 +221,7 @@ def value_or_variable(parameter: str, value: str | None, variable: str | None) -
     """
     if value is not None and variable is not None:
         raise ParameterError(f"both {parameter} and {parameter}_from are given; allowed: one of them.")
-    if variable is not None:
-        return from_environment(f"{parameter}_from", variable).reveal()
-    return value
+    return value if variable is None else from_environment(f"{parameter}_from", variable).reveal()
 
 
 def checked_addresses(text: object) -> str:
@@ -235,27 +234,25 @@ def checked_addresses(text: object) -> str:
     return ",".join(parts)
 
 
-def external_clusters(lab: Lab, given: Mapping[str, Mapping]) -> dict[str, ExternalCluster]:
+def external_clusters(lab: Lab, given: Mapping[str, Mapping[str, Any]]) -> dict[str, ExternalCluster]:
     """
     Create external clusters, not yet entered; `given` maps each cluster's name to parameters of `ExternalCluster`.
 
     Raise ParameterError if a name or a parameter is invalid. Errors show no values, because they may be secret.
     """
-    allowed = [name for name in inspect.signature(ExternalCluster).parameters if name not in ("lab", "name")]
+    known = [name for name in inspect.signature(ExternalCluster).parameters if name not in ("lab", "name")]
 
     clusters = {}
     for name, parameters in given.items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise ParameterError(
-                f"external has a cluster {name!r}; allowed: names of letters, digits, '.', '_' and '-', the first "
-                "a letter or digit."
-            )
+            allowed = "names of letters, digits, '.', '_' and '-', the first a letter or digit"
+            raise ParameterError(f"external has a cluster {name!r}; allowed: {allowed}.")
         where = f"external cluster {name!r}"
         if not isinstance(parameters, Mapping):
-            message = f"{where} is a {type(parameters).__name__}; allowed: a mapping of {', '.join(allowed)}."
+            message = f"{where} is a {type(parameters).__name__}; allowed: a mapping of {', '.join(known)}."
             raise ParameterError(message)
-        if unknown := [str(key) for key in parameters if key not in allowed]:
-            raise ParameterError(f"{where} has {', '.join(unknown)}; allowed: {', '.join(allowed)}.")
+        if unknown := [str(key) for key in parameters if key not in known]:
+            raise ParameterError(f"{where} has {', '.join(unknown)}; allowed: {', '.join(known)}.")
         try:
             clusters[name] = ExternalCluster(lab, name=name, **parameters)
         except ParameterError as error:

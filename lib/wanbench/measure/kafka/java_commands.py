@@ -112,13 +112,13 @@ class Jars:
         """Return Kafka's version, taken from the name of its jar."""
         return self._named("kafka_2.13").stem.removeprefix("kafka_2.13-")
 
-    def _named(self, name):
+    def _named(self, name: str) -> Path:
         jars = sorted(self._here.glob(f"{name}-*.jar"))
         if not jars:
             raise ClusterError(f"{name} is not among the jars in {self._here}; `make setup` downloads it by Maven.")
         return jars[0]
 
-    def _copied_to(self, host):
+    def _copied_to(self, host: Host) -> str:
         sample = self._named("kafka_2.13")  # a host that sees this jar sees all files of this machine
         host.put(package_file("tools_log4j2.properties"), f"{host.scratch}/tools_log4j2.properties")
         if host.run(["test", "-f", str(sample)], timeout_s=30, ok=None).returncode == 0:
@@ -131,16 +131,14 @@ class Jars:
 
 
 @functools.cache
-def _check(jars):
+def _check(jars: tuple[tuple[Path, int, int], ...]) -> None:
     """Check the hashes of jars, given as (path, size, mtime); the result is cached."""
     sums = "".join(file.read_text() for file in sorted(Path(__file__).parent.glob("jars*.sha256")))
     pinned = {name: digest for digest, name in map(str.split, sums.splitlines())}
     for jar, _, _ in jars:
         if jar.name in pinned and sha256(jar) != pinned[jar.name]:
-            raise ClusterError(
-                f"{jar.name} in {jar.parent} differs from the version that wanbench pins; delete the folder and run "
-                "`make setup`, which downloads all jars again."
-            )
+            remedy = "delete the folder and run `make setup`, which downloads all jars again"
+            raise ClusterError(f"{jar.name} in {jar.parent} differs from the version that wanbench pins; {remedy}.")
 
 
 def java_command(
@@ -151,7 +149,7 @@ def java_command(
     return ["java", f"-Xmx{heap_mb}m", *flags, "-cp", f"{jars}/*", main_class, *arguments]
 
 
-def checked_heap(heap_mb) -> int:
+def checked_heap(heap_mb: int) -> int:
     """Return the heap size in MiB; raise ParameterError below 64, the minimum with which Kafka starts."""
     return check_number("heap_mb", heap_mb, 64, 2**20, whole=True)
 

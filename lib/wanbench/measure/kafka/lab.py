@@ -9,7 +9,7 @@ from wanbench.measure.labs.base import Lab
 from wanbench.runs import RawFile
 
 from .cluster import Cluster
-from .external import external_clusters
+from .external import ExternalCluster, external_clusters
 from .java_commands import Jars
 from .mirror import Mirrored
 from .security import Security
@@ -57,16 +57,16 @@ class KafkaLab(Lab):
         lab: Lab,
         brokers: Sequence[str] = (),
         *,
-        external: Mapping[str, Mapping] | None = None,
-        mirrored: Mapping | None = None,
-        **options,
+        external: Mapping[str, Mapping[str, Any]] | None = None,
+        mirrored: Mapping[str, Any] | None = None,
+        **options: Any,
     ):
         self.lab, self.kind = lab, lab.kind
         self.cluster_settings = {"brokers": list(brokers), **options}
         if isinstance(security := options.get("security"), Security):
             self.cluster_settings["security"] = security.describe()
         self.cluster = Cluster(lab, brokers=brokers, **options) if brokers else None
-        self.external: dict = external_clusters(lab, external or {})
+        self.external: dict[str, ExternalCluster | Mirrored] = {**external_clusters(lab, external or {})}
         if self.external:
             self.cluster_settings["external"] = self._external_descriptions()
         if mirrored is not None:
@@ -86,7 +86,7 @@ class KafkaLab(Lab):
                 [host.cluster] = self.external.values()
         return self
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: Any) -> None:
         self._stack.__exit__(*exception)
 
     def keep(self, folder: Path, stem: str) -> list[RawFile]:
@@ -98,7 +98,7 @@ class KafkaLab(Lab):
             files += cluster.keep(folder, f"{stem}.{name}")
         return files
 
-    def describe(self) -> dict:
+    def describe(self) -> dict[str, Any]:
         """
         Return the lab's entry in the manifest, without addresses and users of external clusters.
 

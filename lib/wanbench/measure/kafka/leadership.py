@@ -8,18 +8,20 @@ A view is a list of topics, as returned by the verb `topics` of `wanbench.measur
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Any
 
+View = Sequence[dict[str, Any]]
 Order = dict[str, dict[str, list[int]]]
 
 
-def partitions(view: Sequence[dict]) -> Iterator[tuple[str, dict]]:
+def partitions(view: View) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the topic's name and the row (partition, leader, replicas, isr) of each partition of a view."""
     for topic in view:
         for row in topic["partitions"]:
             yield topic["name"], row
 
 
-def without_leader(view: Sequence[dict], node_id: int) -> Order:
+def without_leader(view: View, node_id: int) -> Order:
     """
     Return a replica order with which broker `node_id` leads no partition that has other replicas.
 
@@ -39,7 +41,7 @@ def without_leader(view: Sequence[dict], node_id: int) -> Order:
     return order
 
 
-def without_replica(view: Sequence[dict], node_id: int) -> Order:
+def without_replica(view: View, node_id: int) -> Order:
     """
     Return a replica order that leaves out broker `node_id`, for partitions with another in-sync replica. With this
     order, the broker neither leads the partitions nor acknowledges records.
@@ -52,7 +54,7 @@ def without_replica(view: Sequence[dict], node_id: int) -> Order:
     return order
 
 
-def all_led_by(view: Sequence[dict], node_id: int) -> Order:
+def all_led_by(view: View, node_id: int) -> Order:
     """Return a replica order with which broker `node_id` leads every partition that it replicates."""
     order: Order = {}
     for topic, row in partitions(view):
@@ -63,7 +65,7 @@ def all_led_by(view: Sequence[dict], node_id: int) -> Order:
     return order
 
 
-def balanced(view: Sequence[dict]) -> Order:
+def balanced(view: View) -> Order:
     """
     Return a replica order with which brokers lead equally many partitions of each topic, as far as replicas allow.
 
@@ -84,7 +86,7 @@ def balanced(view: Sequence[dict]) -> Order:
     return order
 
 
-def spread(view: Sequence[dict], nodes: Sequence[int]) -> Order:
+def spread(view: View, nodes: Sequence[int]) -> Order:
     """
     Return replica orders with which the brokers `nodes` hold equally many partitions, led as `balanced` chooses.
 
@@ -114,7 +116,7 @@ def spread(view: Sequence[dict], nodes: Sequence[int]) -> Order:
     return balanced(view)
 
 
-def current_order(view: Sequence[dict], order: Order) -> Order:
+def current_order(view: View, order: Order) -> Order:
     """Return the replica order that a view shows, for the partitions in `order`."""
     now: Order = {}
     for topic, row in partitions(view):
@@ -123,7 +125,7 @@ def current_order(view: Sequence[dict], order: Order) -> Order:
     return now
 
 
-def save_order(first: Order, view: Sequence[dict], order: Order) -> Order:
+def save_order(first: Order, view: View, order: Order) -> Order:
     """
     Add the partitions of `order` that `first` lacks to it, in place, with their replicas in `view`; return the entries
     of `first` for all partitions of `order`. So `first` keeps the original order.
@@ -147,11 +149,11 @@ def merge(order: Order, more: Order) -> None:
         order.setdefault(topic, {}).update(partitions)
 
 
-def leaders(view: Sequence[dict]) -> dict[tuple[str, int], int | None]:
+def leaders(view: View) -> dict[tuple[str, int], int | None]:
     """Return the leader of each (topic, partition) of a view; None for a partition without a leader."""
     return {(topic, row["partition"]): row["leader"] for topic, row in partitions(view)}
 
 
-def under_replicated(view: Sequence[dict]) -> int:
+def under_replicated(view: View) -> int:
     """Count the partitions that have no leader, or that have a replica that is not in sync."""
     return sum(row["leader"] is None or set(row["isr"]) != set(row["replicas"]) for _, row in partitions(view))

@@ -1,9 +1,10 @@
 """Mirror the topics of one cluster to another with Kafka's MirrorMaker 2."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from wanbench.errors import LATER, ClusterError
 from wanbench.measure.labs.base import Host, Lab
@@ -76,8 +77,8 @@ class Mirrored:
         target: Sequence[str],
         *,
         first_host: int = 0,
-        mirror_settings: Mapping | None = None,
-        **options,
+        mirror_settings: Mapping[str, object] | None = None,
+        **options: Any,
     ):
         self.lab, self.settings = lab, checked_settings(mirror_settings or {})
         self.source = _Source(lab, source, name="mirrored-source", first_host=first_host, **options)
@@ -89,8 +90,8 @@ class Mirrored:
             for cluster in (self.source, self.target):
                 stack.enter_context(cluster)
             place, own = NodePlacement(0, self.target.brokers[0].host, False, False), self.target
-            options = {"heap_mb": own.heap_mb, "flags": own._flags(), "metrics": False, "pauses": False}
-            self.mirror = MirrorMaker(place, jars=own._jars, **options)
+            options = {"heap_mb": own.heap_mb, "flags": own.flags(), "metrics": False, "pauses": False}
+            self.mirror = MirrorMaker(place, jars=own._jars, **options)  # pyright: ignore[reportPrivateUsage]
             self.mirror.settings = self._settings()
             stack.callback(self.mirror.remove)
             stack.callback(self.mirror.kill)
@@ -102,7 +103,7 @@ class Mirrored:
             host.clusters = {**host.clusters, self.name: self}
         return self
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: Any) -> None:
         for host in self.lab.all_hosts():
             host.clusters = {name: each for name, each in host.clusters.items() if each is not self}
         self._stack.__exit__(*exception)
@@ -123,7 +124,7 @@ class Mirrored:
         if death := self.mirror.death():
             raise death
 
-    def describe(self) -> dict:
+    def describe(self) -> dict[str, Any]:
         """Return the pair's entry in the manifest: JSON types, no secrets."""
         clusters = {"source": self.source.describe(), "target": self.target.describe()}
         return {"kind": "mirrored", "mirror_maker": without_secrets({**DEFAULTS, **self.settings}), **clusters}
@@ -152,7 +153,7 @@ class _Source(Cluster):
 
     target: Cluster
 
-    def create_topic(self, name: str, *arguments, **more) -> dict:
+    def create_topic(self, name: str, *arguments: Any, **more: Any) -> dict[str, Any]:
         made = super().create_topic(name, *arguments, **more)
         _await_copy(self.target, name)
         return made
@@ -162,7 +163,7 @@ class _Source(Cluster):
         self.target.delete_topic(name)
 
 
-def _await_copy(target, topic, check=lambda: None):
+def _await_copy(target: Cluster, topic: str, check: Callable[[], object] = lambda: None) -> None:
     """Wait until the second cluster has a topic."""
     began, host = time.monotonic(), target.brokers[0].host
     while time.monotonic() < began + COPY_S:

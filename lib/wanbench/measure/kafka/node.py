@@ -4,7 +4,7 @@ import gzip
 import json
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from wanbench.errors import LATER, ClusterError, CommandError, LabError
@@ -48,17 +48,17 @@ def last_message(log: bytes, printed: bytes) -> str:
     return error if len(error) <= _MOST else f"{error[: _MOST - 3]}..."
 
 
-def _printed_error(lines):
+def _printed_error(lines: Iterable[str]) -> str:
     kept = [line.strip() for line in lines if line.strip() and not _NOISE.match(line.strip())]
     causes = [line for line in kept[1:] if line.startswith("Caused by: ")]
     return ": ".join(map(_plain, [*kept[:1], *causes[-1:]])) or "it printed nothing"
 
 
-def _plain(line):
+def _plain(line: str) -> str:
     return _PACKAGE.sub(r"\1", line).removeprefix("Caused by: ")
 
 
-def _last_error(lines):
+def _last_error(lines: Sequence[str]) -> str | None:
     last = None
     for number, line in enumerate(lines):
         head = _HEAD.match(line)
@@ -144,7 +144,9 @@ class Node:
         command = self._java("kafka.tools.StorageTool", arguments, "format.log", 128, flags)
         done = self.host.run(command, timeout_s=FORMAT_S, ok=None)
         if done.returncode:
-            self._check_java()
+            java = self.host.run(["java", "-version"], timeout_s=60, ok=None)
+            if fault := java_fault(java.returncode, java.stderr.decode(errors="replace"), self.host.name):
+                raise ClusterError(fault)
             log = self._read("format.log")
             message = last_message(log, done.stdout + b"\n" + done.stderr)
             raise ClusterError(f"the storage of {self.placement.name} cannot be formatted: {message}", log)
@@ -219,7 +221,7 @@ class Node:
         if paths:
             self.host.run(["rm", "-rf", "--", *paths], timeout_s=120, ok=None)
 
-    def _java(self, main_class, arguments, log, heap_mb, flags):
+    def _java(self, main_class: str, arguments: Sequence[str], log: str, heap_mb: int, flags: Sequence[str]):
         logging = [f"-Dlog4j2.configurationFile={self.folder}/log4j2.properties", f"-Dwanbench.log={self.folder}/{log}"]
         jars, flags = self.jars.on(self.host), [*self.jars.archive(self.host), *flags, *logging]
         return java_command(jars, main_class, arguments, heap_mb=heap_mb, flags=flags, temporary=self.folder)
@@ -230,17 +232,12 @@ class Node:
         except CommandError:
             return None
 
-    def _check_java(self):
-        done = self.host.run(["java", "-version"], timeout_s=60, ok=None)
-        if fault := java_fault(done.returncode, done.stderr.decode(errors="replace"), self.host.name):
-            raise ClusterError(fault)
-
-    def _signal(self, name):
+    def _signal(self, name: str) -> None:
         pid = self._read("pid").decode(errors="replace").strip()
         if pid.isdigit():
             self.host.run(["kill", f"-{name}", pid], timeout_s=30, ok=None)
 
-    def _read(self, name):
+    def _read(self, name: str) -> bytes:
         with tempfile.TemporaryDirectory(prefix="wanbench-") as folder:
             target = Path(folder, "file")
             try:
@@ -263,7 +260,7 @@ def keep(nodes: Sequence[Node], folder: Path, stem: str) -> list[RawFile]:
     """
     started, files = now_utc(), []
 
-    def write(name, content, node, returncode=None):
+    def write(name: str, content: bytes, node: Node, returncode: int | None = None) -> None:
         about = {"command": node.command, "returncode": returncode}
         about |= {"started_at_utc": started, "ended_at_utc": now_utc()}
         files.append(write_raw(folder, EXPERIMENT, name, content, **about))

@@ -76,7 +76,7 @@ def place_nodes(
     return tuple(NodePlacement(n, host, n <= len(brokers), n in controller_ids) for n, host in enumerate(hosts, 1))
 
 
-def _check(lab, name, regions, minimum, maximum, first_host):
+def _check(lab: Lab, name: str, regions: Sequence[str], minimum: int, maximum: int, first_host: int) -> None:
     if isinstance(regions, str) or not all(isinstance(region, str) for region in regions):
         raise refusal(name, regions, "a list of regions, one for each node")
     if not minimum <= len(regions) <= maximum:
@@ -85,10 +85,8 @@ def _check(lab, name, regions, minimum, maximum, first_host):
         if region not in lab.hosts:
             raise ParameterError(f"{name} names the region {region!r}; the lab has {', '.join(lab.hosts)}.")
         if (needed := first_host + wanted) > (there := len(lab.hosts[region])):
-            raise ParameterError(
-                f"{wanted} {name} in {region} need {needed} hosts there, but the lab has {there}: open it with "
-                f"hosts_per_region={needed}."
-            )
+            remedy = f"but the lab has {there}: open it with hosts_per_region={needed}"
+            raise ParameterError(f"{wanted} {name} in {region} need {needed} hosts there, {remedy}.")
 
 
 SMALLEST_SHARE = 0.01  # the kernel's minimum quota is 1 ms in its period of 100 ms
@@ -106,10 +104,13 @@ class BrokerSize:
         Number of processors, for example 0.5 for half of one; None means no limit. Where the kernel allows it, a
         control group's CPU quota sets the limit: all threads of the broker stop once they have used their share of each
         100 ms. Elsewhere, and only for less than 1 processor, the process is stopped and continued periodically: see
-        `wanbench.measure.kafka.programs.processor_share`.
+        `wanbench.measure.kafka.programs.process_limit`.
     link_bps : float, optional
         Network rate of the broker's host in bit/s, for a region with one broker: all traffic that leaves the region
         shares this rate, and each link into the region has it. None leaves the links unchanged.
+    burst_bps, burst_bytes : float, optional
+        Burst credit of each link into the region: see `LinkSettings`. Traffic that leaves the region then shares
+        `burst_bps`.
     price_usd_per_hour : float, optional
         Price of one such broker; it does not affect measurements.
     """
@@ -118,6 +119,8 @@ class BrokerSize:
     processors: float | None = None
     link_bps: float | None = None
     price_usd_per_hour: float | None = None
+    burst_bps: float | None = None
+    burst_bytes: float | None = None
 
     def __post_init__(self):
         if not isinstance(self.name, str) or not self.name.strip() or not self.name.isprintable():
@@ -127,16 +130,22 @@ class BrokerSize:
             ("processors", SMALLEST_SHARE, MOST_PROCESSORS),
             ("link_bps", 1000, 1e12),
             ("price_usd_per_hour", 0, 1e6),
-            optional=("processors", "link_bps", "price_usd_per_hour"),
+            ("burst_bps", self.link_bps or 1000, 1e12),
+            ("burst_bytes", 1, 1e15),
+            optional=("processors", "link_bps", "price_usd_per_hour", "burst_bps", "burst_bytes"),
         )
+        if None in (self.link_bps, self.burst_bps, self.burst_bytes) and (self.burst_bps or self.burst_bytes):
+            raise refusal("BrokerSize burst_bps", self.burst_bps, "with both burst_bytes and link_bps, or None")
 
     def __str__(self) -> str:
         parts = [f"{self.processors:g} processors"] if self.processors is not None else []
         parts += [f"{self.link_bps / 1e6:g} Mbit/s"] if self.link_bps is not None else []
+        burst = f"{(self.burst_bps or 0) / 1e6:g} Mbit/s for {(self.burst_bytes or 0) / 1e6:g} MB of credit"
+        parts += [burst] if self.burst_bps else []
         return f"{self.name} ({', '.join(parts) or 'no limit'})"
 
 
-def sizes_by_broker(sizes, n_brokers: int) -> tuple[BrokerSize | None, ...]:
+def sizes_by_broker(sizes: BrokerSize | Sequence[BrokerSize | None], n_brokers: int) -> tuple[BrokerSize | None, ...]:
     """
     Return the size of each broker, in order; `sizes` is one size for all, or a tuple of one (or None) for each broker.
     """
@@ -147,14 +156,13 @@ def sizes_by_broker(sizes, n_brokers: int) -> tuple[BrokerSize | None, ...]:
     return tuple(sizes)
 
 
-def checked_sizes(sizes):
+def checked_sizes(sizes: object) -> BrokerSize | tuple[BrokerSize | None, ...] | None:
     """
     Return `sizes`, with a list turned into a tuple; raise ParameterError if it is not a size, None, or a sequence of
     these.
     """
     if sizes is None or isinstance(sizes, BrokerSize):
         return sizes
-    known = isinstance(sizes, list | tuple) and all(size is None or isinstance(size, BrokerSize) for size in sizes)
-    if known and any(sizes):
+    if isinstance(sizes, list | tuple) and all(isinstance(size, BrokerSize | None) for size in sizes) and any(sizes):
         return tuple(sizes)
     raise refusal("broker_sizes", sizes, "a BrokerSize, a tuple with a BrokerSize or None per broker, or None")

@@ -10,6 +10,7 @@ from pathlib import Path
 import trustme
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
 from wanbench.checks import refusal
 from wanbench.errors import ParameterError
@@ -50,13 +51,13 @@ def identity(certificate_file: str | Path, key_file: str | Path, password: Secre
     return pkcs8(key) + b"".join(certificate.public_bytes(serialization.Encoding.PEM) for certificate in chain)
 
 
-def pkcs8(key) -> bytes:
+def pkcs8(key: PrivateKeyTypes) -> bytes:
     """Return a private key as unencrypted PEM in PKCS #8, which Java requires."""
     form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
     return key.private_bytes(*form, serialization.NoEncryption())
 
 
-def _read(parameter, path):
+def _read(parameter: str, path: str | Path) -> bytes:
     try:
         return Path(path).read_bytes()
     except (OSError, TypeError, ValueError) as error:
@@ -64,7 +65,7 @@ def _read(parameter, path):
         raise ParameterError(f"{parameter} cannot be read: {reason}.") from None
 
 
-def _certificates(parameter, path, content):
+def _certificates(parameter: str, path: str | Path, content: bytes) -> list[x509.Certificate]:
     try:
         return x509.load_pem_x509_certificates(content)
     except ValueError:
@@ -78,7 +79,8 @@ class Security:
     `protocols` maps each listener to its protocol.
     """
 
-    kind, protocols = "plain", dict.fromkeys(LISTENERS, "PLAINTEXT")
+    kind = "plain"
+    protocols: dict[str, str] = dict.fromkeys(LISTENERS, "PLAINTEXT")
 
     def broker_settings(self, host: Host) -> dict[str, str]:
         """Return the security settings of a broker or controller on `host`, after writing its key files there."""
@@ -88,7 +90,7 @@ class Security:
         """Return the `Access` with which clients connect."""
         return Access()
 
-    def describe(self) -> dict:
+    def describe(self) -> dict[str, object]:
         """Return the manifest's entry on the cluster's security: JSON types, no secrets."""
         return {"kind": self.kind, "protocols": dict(self.protocols)}
 

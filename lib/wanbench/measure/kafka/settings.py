@@ -1,7 +1,9 @@
 """Build and check the settings in a node's server.properties, and read the effective settings from its log."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from string import Template
 
 import javaproperties
 
@@ -30,21 +32,8 @@ def defaults(brokers: int) -> dict[str, str]:
     Consumers start without a delay and read from a replica in the region of their client.rack. Topics are created only
     explicitly, and deletion frees the disk soon. Small internal topics let nine nodes fit on one machine.
     """
-    copies = str(min(3, brokers))
-    return {
-        "auto.create.topics.enable": "false",
-        "group.initial.rebalance.delay.ms": "0",
-        "log.cleaner.dedupe.buffer.size": str(16 * 2**20),
-        "log.segment.delete.delay.ms": "1000",
-        "offsets.topic.num.partitions": "9",
-        "offsets.topic.replication.factor": copies,
-        "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
-        "share.coordinator.state.topic.num.partitions": "3",
-        "share.coordinator.state.topic.replication.factor": copies,
-        "transaction.state.log.min.isr": str(min(2, brokers)),
-        "transaction.state.log.num.partitions": "3",
-        "transaction.state.log.replication.factor": copies,
-    }
+    text = Template(Path(__file__).with_name("defaults.properties").read_text())
+    return javaproperties.loads(text.substitute(copies=min(3, brokers), min_isr=min(2, brokers)))
 
 
 def tier_settings(folder: str, brokers: int) -> dict[str, str]:
@@ -61,7 +50,7 @@ def tier_settings(folder: str, brokers: int) -> dict[str, str]:
     }
 
 
-def checked_settings(settings: Mapping[str, object], owned: re.Pattern = BROKER_OWNED) -> dict[str, str]:
+def checked_settings(settings: Mapping[str, object], owned: re.Pattern[str] = BROKER_OWNED) -> dict[str, str]:
     """
     Return settings as text in Kafka's notation: settings of brokers or, with `CLIENT_OWNED`, of clients.
 
@@ -90,13 +79,17 @@ def checked_settings(settings: Mapping[str, object], owned: re.Pattern = BROKER_
 
 
 def node_settings(
-    placement: NodePlacement, everyone: Sequence[NodePlacement], data_folder: str, security, wanted: Mapping[str, str]
+    placement: NodePlacement,
+    everyone: Sequence[NodePlacement],
+    data_folder: str,
+    protocols: Mapping[str, str],
+    wanted: Mapping[str, str],
 ) -> dict[str, str]:
     """
     Return the content of a node's server.properties.
 
-    The content combines `defaults`, the checked settings `wanted`, and the settings that follow from placement and
-    security; in this order, later ones override earlier ones.
+    The content combines `defaults`, the settings `wanted`, and the settings that follow from the node's placement and
+    from the protocol of each listener; in this order, later ones override earlier ones.
     """
     address = placement.host.address
     listeners = []
@@ -112,13 +105,13 @@ def node_settings(
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.voters": ",".join(voters),
         "listeners": ",".join(listeners),
-        "listener.security.protocol.map": ",".join(map(":".join, security.protocols.items())),
+        "listener.security.protocol.map": ",".join(map(":".join, protocols.items())),
         "log.dirs": data_folder,
     }
     if placement.is_broker:
         own["inter.broker.listener.name"] = "BROKER"
     brokers = sum(other.is_broker for other in everyone)
-    return {**defaults(brokers), **wanted, **own, **security.broker_settings(placement.host)}
+    return {**defaults(brokers), **wanted, **own}
 
 
 def properties(settings: Mapping[str, str]) -> str:
@@ -138,6 +131,6 @@ def effective_settings(log: bytes) -> dict[str, str]:
     return settings
 
 
-def unknown(wanted, effective) -> list[str]:
+def unknown(wanted: Iterable[str], effective: Collection[str]) -> list[str]:
     """Return the names of settings that a broker does not know and has ignored."""
     return sorted(name for name in wanted if name not in effective and not name.startswith(_NOT_LOGGED))

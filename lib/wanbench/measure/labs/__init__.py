@@ -12,6 +12,8 @@ from itertools import combinations
 from types import ModuleType
 from typing import Any
 
+import pandas as pd
+
 from wanbench.checks import check_columns, check_number
 from wanbench.errors import ParameterError
 from wanbench.extensions import extensions
@@ -24,7 +26,7 @@ from .local import LocalLab
 __all__ = ["CLOUDS", "LABS", "MIN_RTT_MS", "LocalLab", "geodesic_links", "matrix_links", "separate_links"]
 
 
-def _rented(clouds: str, *arguments, **options) -> Lab:
+def _rented(clouds: str, *arguments: Any, **options: Any) -> Lab:
     on_clouds = import_module(".rented.several", __name__).on_clouds
     return on_clouds({name: CLOUDS[name].lab_class for name in clouds.split("+")}, *arguments, **options)
 
@@ -82,7 +84,11 @@ def geodesic_links(
 
 
 def matrix_links(
-    rtt_ms, *, jitter_ms: float = 0.0, min_rtt_ms: float = MIN_RTT_MS, **settings: Any
+    rtt_ms: Mapping[tuple[str, str], float] | pd.DataFrame,
+    *,
+    jitter_ms: float = 0.0,
+    min_rtt_ms: float = MIN_RTT_MS,
+    **settings: Any,
 ) -> dict[tuple[str, str], LinkSettings]:
     """
     Link regions with delays that follow from given round-trip times.

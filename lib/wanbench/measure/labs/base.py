@@ -39,7 +39,7 @@ class Offset:
     error_ms: float
     method: str
 
-    def as_dict(self) -> dict:
+    def as_dict(self) -> dict[str, Any]:
         """Return the fields in JSON types."""
         return asdict(self)
 
@@ -192,13 +192,13 @@ class Lab(ABC):
     def __enter__(self) -> Lab: ...
 
     @abstractmethod
-    def __exit__(self, *exception) -> None: ...
+    def __exit__(self, *exception: object) -> None: ...
 
     @abstractmethod
-    def describe(self) -> dict:
+    def describe(self) -> dict[str, Any]:
         """Return the manifest's entry, in JSON types: kind, hosts, kernel, TCP settings, tools, link settings."""
 
-    def agree_to(self, plan, campaign: str, folder: Path | None = None) -> None:  # noqa: B027
+    def agree_to(self, plan: Any, campaign: str, folder: Path | None = None) -> None:  # noqa: B027
         """
         Show what the plan will cost and ask the user to agree; raise LabError if the user does not agree.
 
@@ -213,11 +213,11 @@ class Lab(ABC):
         The round is expected to take `expected_s` and to send `sent_bytes`, by (sending region, receiving region).
         """
 
-    def counters(self) -> list[dict] | None:
+    def counters(self) -> list[dict[str, Any]] | None:
         """Return the counters of every link since the lab opened; None on a real network, which has no counters."""
         return None
 
-    def devices(self) -> list[dict] | None:
+    def devices(self) -> list[dict[str, Any]] | None:
         """
         Return counters of packets that the kernel dropped outside the links; None where there are no such counters.
         """

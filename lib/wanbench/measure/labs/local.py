@@ -5,8 +5,6 @@ The lab leaves nothing behind. One process, `wanbench.measure.links.lab_supervis
 the process that opened the lab ends, the supervisor and everything in the namespaces end too.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import shutil
@@ -14,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, Self
 
 from wanbench.checks import check_number
 from wanbench.errors import LabError, ParameterError
@@ -58,7 +57,7 @@ class LocalHost(Host):
     command that must run on one particular host binds to `address`.
     """
 
-    def __init__(self, lab: LocalLab, region: str, number: int):
+    def __init__(self, lab: "LocalLab", region: str, number: int):
         self.name, self.region = f"{region}/{number}", region
         self.address = address(lab.regions.index(region) + 1, number)
         self._address_ipv6 = address_ipv6(lab.regions.index(region) + 1, number)
@@ -149,7 +148,7 @@ class LocalLab(Lab):
         """Try to open a local lab; return a sentence that says why this machine cannot open one, or None if it can."""
         return why_not()
 
-    def __enter__(self) -> LocalLab:
+    def __enter__(self) -> Self:
         if self._supervisor is not None:
             raise LabError("the lab is open already.")
         if reason := self.unavailable():
@@ -169,7 +168,7 @@ class LocalLab(Lab):
             raise
         return self
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: object) -> None:
         supervisor, self._supervisor = self._supervisor, None
         if supervisor is None:
             return
@@ -219,7 +218,7 @@ class LocalLab(Lab):
             raise KeyError(f"no region {region!r}; the lab has {', '.join(self.regions)}")
         return self._open_supervisor().entering(self._opened["namespaces"][self._numbers[region] - 1])
 
-    def set_link(self, from_region: str, to_region: str, **changes) -> None:
+    def set_link(self, from_region: str, to_region: str, **changes: object) -> None:
         """
         Change the link of one direction of a pair until the lab is closed. `changes` are fields of `LinkSettings`; the
         other fields stay. If `queue_bytes` is None, the queue follows the new rate and RTT. The schedules of both
@@ -233,7 +232,7 @@ class LocalLab(Lab):
             except TypeError as error:
                 allowed = ", ".join(field.name for field in dataclasses.fields(LinkSettings))
                 raise ParameterError(f"a link has no such setting: {error}; allowed: {allowed}.") from None
-            self._send_settings(changed, [other for other in (pair, pair[::-1]) if other in changed])
+            self._send_settings(changed, [other for other in (pair, (to_region, from_region)) if other in changed])
             self.links = changed
 
     def set_gateway(self, region: str, rate_bps: float | None) -> None:
@@ -274,7 +273,7 @@ class LocalLab(Lab):
         """Undo all cuts of links from and to a region, including cuts of single pairs."""
         self._cut(self._touching(region), False)
 
-    def counters(self, pairs: Iterable[tuple[str, str]] | None = None) -> list[dict]:
+    def counters(self, pairs: Iterable[tuple[str, str]] | None = None) -> list[dict[str, Any]]:
         """
         Return counters of every link, or of the links of `pairs`, since the lab was opened.
 
@@ -293,7 +292,7 @@ class LocalLab(Lab):
             rows += [{"from_region": a, "to_region": b, **row} for (a, b), row in zip(some, counted, strict=True)]
         return rows
 
-    def devices(self) -> list[dict]:
+    def devices(self) -> list[dict[str, Any]]:
         """
         Return the kernel's counters of each region's devices since the lab was opened.
 
@@ -302,7 +301,7 @@ class LocalLab(Lab):
         """
         return [{"region": self.regions[row.pop("region_number") - 1], **row} for row in self._ask("devices")]
 
-    def lateness(self) -> dict:
+    def lateness(self) -> dict[str, Any]:
         """
         Return how late the relay delivered packets so far, which shows whether the machine is fast enough; see
         `wanbench.measure.links.relay.Relay.lateness`.
@@ -319,7 +318,7 @@ class LocalLab(Lab):
         values = _global_sysctls()
         return {name: int(value) for name, value in values.items()} if len(values) == len(_GLOBAL_SYSCTLS) else None
 
-    def describe(self) -> dict:
+    def describe(self) -> dict[str, Any]:
         return {
             "kind": self.kind,
             "emulator": EMULATOR,
@@ -348,20 +347,20 @@ class LocalLab(Lab):
             raise LabError("the lab is not open; use it in a with statement.")
         return self._supervisor
 
-    def _ask(self, verb, **arguments):
+    def _ask(self, verb: str, **arguments: Any) -> Any:
         return self._open_supervisor().ask(verb, **arguments)
 
-    def _numbered(self, pairs):
+    def _numbered(self, pairs: Iterable[tuple[str, str]]) -> list[list[int]]:
         return [[self._numbers[a], self._numbers[b]] for a, b in pairs]
 
-    def _send_settings(self, links, pairs):
+    def _send_settings(self, links: Mapping[tuple[str, str], LinkSettings], pairs: Iterable[tuple[str, str]]) -> None:
         self._ask("set", links=[[self._numbers[a], self._numbers[b], _settings(links, a, b)] for a, b in pairs])
 
-    def _both_ways(self, a, b, one_way):
+    def _both_ways(self, a: str, b: str, one_way: bool) -> list[tuple[str, str]]:
         pairs = [(a, b)] if one_way else [pair for pair in ((a, b), (b, a)) if pair in self.links]
         return pairs or [(a, b)]
 
-    def _touching(self, region):
+    def _touching(self, region: str) -> list[tuple[str, str]]:
         if region not in self._numbers:
             raise ParameterError(f"no region {region!r}; the lab has {', '.join(self.regions)}.")
         return [pair for pair in self.links if region in pair]
@@ -371,20 +370,20 @@ class LocalLab(Lab):
             if (a, b) not in self.links:
                 raise ParameterError(f"the lab has no link from {a!r} to {b!r}.")
 
-    def _cut(self, pairs, is_cut):
+    def _cut(self, pairs: Sequence[tuple[str, str]], is_cut: bool) -> None:
         with self._link_lock:
             self._check_pairs(pairs)
             self._ask("cut", pairs=self._numbered(pairs), is_cut=is_cut)
 
 
-def _copy(source, target):
+def _copy(source: str | Path, target: str | Path) -> None:
     try:
         shutil.copyfile(source, target)
     except OSError as error:
         raise LabError(f"{source} cannot be copied to {target}: {error.strerror or error}.") from None
 
 
-def _settings(links, a, b) -> dict:
+def _settings(links: Mapping[tuple[str, str], LinkSettings], a: str, b: str) -> dict[str, Any]:
     """Return the link settings of a direction in JSON types, with the size of its queue."""
     back = links.get((b, a))
     return {**dataclasses.asdict(links[a, b]), "queue_bytes": queue_in_bytes(links[a, b], back and back.delay_ms)}

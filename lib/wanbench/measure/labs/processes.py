@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import IO, Any
 
 from wanbench.errors import LATER, CommandError, LabError, ParameterError
 
@@ -100,7 +101,7 @@ class EnteredProcess(PolledProcess):
         self._stdout, self._stderr = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
         self._started_at_utc = _now()
         try:
-            files: dict = {"stdin": subprocess.DEVNULL, "stdout": self._stdout, "stderr": self._stderr}
+            files: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": self._stdout, "stderr": self._stderr}
             self._front = subprocess.Popen([*entering, *self.command], **files, start_new_session=True)
         except OSError as error:
             raise LabError(f"{entering[0]} cannot be started: {error}") from None
@@ -126,7 +127,7 @@ class EnteredProcess(PolledProcess):
         self._front.kill()
         self._front.wait()
 
-    def _signal(self, number):
+    def _signal(self, number: int) -> bool:
         """Signal the command's process group; return False if the program that runs the command has no child (yet)."""
         front = self._front.pid
         try:
@@ -140,7 +141,7 @@ class EnteredProcess(PolledProcess):
                     break
         return bool(children)
 
-    def _has_ended(self, timeout_s):
+    def _has_ended(self, timeout_s: float) -> bool:
         deadline = time.monotonic() + timeout_s
         while self._front.poll() is None:
             if self._prints_too_much():
@@ -151,7 +152,7 @@ class EnteredProcess(PolledProcess):
             self._await_end(min(left_s, _CHECK_S))
         return True
 
-    def _await_end(self, timeout_s):
+    def _await_end(self, timeout_s: float) -> None:
         try:
             watched = os.pidfd_open(self._front.pid)
         except ProcessLookupError:
@@ -171,7 +172,7 @@ class EnteredProcess(PolledProcess):
     def _sizes(self):
         return [os.fstat(file.fileno()).st_size for file in (self._stdout, self._stderr)]
 
-    def _read_at(self, position):
+    def _read_at(self, position: int) -> bytes:
         with self._lock:
             if self._completed is not None:
                 return self._completed.stdout[position:]
@@ -241,14 +242,14 @@ def failed_if_incomplete(completed: Completed, sizes: Sequence[int], disk_is_ful
     return dataclasses.replace(completed, returncode=status, stderr=stderr)
 
 
-def _is_full(file):
+def _is_full(file: IO[bytes]) -> bool:
     """Return whether the disk that holds a file has less than 64 KiB left for this user."""
     disk = os.fstatvfs(file.fileno())
     free = disk.f_bavail if os.geteuid() else disk.f_bfree
     return disk.f_blocks > 0 and free * disk.f_frsize < 2**16
 
 
-def _content(file):
+def _content(file: IO[bytes]) -> bytes:
     return os.pread(file.fileno(), min(os.fstat(file.fileno()).st_size, OUTPUT_BYTES), 0)
 
 

@@ -34,7 +34,7 @@ _PACKAGE = Path(__file__).parents[2]
 _FIND_PYTHON = 'for python in "$@"; do command -v "$python" >/dev/null && exec "$python" -c "$0"; done; exit 127'
 
 
-def _digest(package, patterns):
+def _digest(package: Path, patterns: tuple[str, ...]) -> str:
     """
     Return a hash of a package's files. This runs here and on hosts, so it uses only modules that both this file and
     `_question` import.
@@ -50,7 +50,7 @@ def _question() -> str:
     files equal the ones here.
     """
     return f"""
-import hashlib, importlib.util, json, pathlib, sys
+from __future__ import annotations; import hashlib, importlib.util, json, pathlib, sys
 sys.path = [folder for folder in sys.path if folder]
 {inspect.getsource(_digest)}
 specs = {{name: importlib.util.find_spec(name) for name in {tuple(_PACKAGES)}}}
@@ -115,10 +115,8 @@ def module_command(host: Host, module: str, *arguments: str, needs: str = "kafka
     """
     python = host_python(host)
     if needs not in python.modules:
-        raise LabError(
-            f"{host.name} lacks {_PACKAGES[needs]}: {python.executable} there cannot import it; "
-            "install it for that Python."
-        )
+        why = f"{python.executable} there cannot import it; install it for that Python"
+        raise LabError(f"{host.name} lacks {_PACKAGES[needs]}: {why}.")
     command = [python.executable, "-P", "-m", module, *arguments]
     return command if "wanbench" in python.modules else ["env", f"PYTHONPATH={_archive_on(host)}", *command]
 
@@ -159,7 +157,7 @@ def put_whole(host: Host, source: Path, target: str) -> None:
     host.run(["mv", "-f", unfinished, target], timeout_s=_TIMEOUT_S)
 
 
-def _remembered(host):
+def _remembered(host: Host) -> _Host:
     scratch = host.scratch
     if host not in _hosts or _hosts[host].scratch != scratch:
         _hosts[host] = _Host(scratch)

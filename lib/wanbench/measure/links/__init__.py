@@ -8,7 +8,7 @@ namespaces.
 
 import csv
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -150,7 +150,8 @@ class LinkSettings:
 
     def __post_init__(self):
         for name, bounds in (_BOUNDS | _OPTIONAL_BOUNDS).items():
-            value = check_number(name, getattr(self, name), *bounds, optional=name in _OPTIONAL_BOUNDS)
+            is_optional, is_whole = name in _OPTIONAL_BOUNDS, name in ("queue_packets", "mtu_bytes")
+            value = check_number(name, getattr(self, name), *bounds, whole=is_whole, optional=is_optional)
             object.__setattr__(self, name, value)  # a plain number, because JSON cannot hold those of NumPy
         if self.schedule is not None:
             object.__setattr__(self, "schedule", tuple(self.schedule))
@@ -159,10 +160,9 @@ class LinkSettings:
         if check_flag("ecn", self.ecn, optional=True) and self.codel_target_ms is None:
             raise ParameterError("ecn is True without codel_target_ms; allowed: with it, as CoDel marks.")
         if self.jitter_ms > min((self.delay_ms, *_given("delay_ms", self.schedule))) / 2:
-            raise ParameterError(
-                f"jitter_ms is {self.jitter_ms}; allowed: at most half of delay_ms ({self.delay_ms}) and of the "
-                "schedule's delays, because a delay cannot be negative and its mean must stay."
-            )
+            why = "because a delay cannot be negative and its mean must stay"
+            allowed = f"at most half of delay_ms ({self.delay_ms}) and of the schedule's delays, {why}"
+            raise refusal("jitter_ms", self.jitter_ms, allowed)
         burst = self.burst_rate_bps, self.burst_bytes
         served = self.schedule or self.queue_packets or self.codel_target_ms
         if any(burst) and (None in burst or served or (burst[0] or 0) < (self.rate_bps or math.inf)):
@@ -170,13 +170,12 @@ class LinkSettings:
             raise refusal("burst_rate_bps and burst_bytes", burst, allowed)
         loss = max((self.loss, *_given("loss", self.schedule)))
         if self.mean_loss_burst and loss > self.mean_loss_burst / (self.mean_loss_burst + 1):
-            raise ParameterError(
-                f"loss is {loss} with mean_loss_burst {self.mean_loss_burst:g}; allowed: at most mean_loss_burst "
-                "/ (mean_loss_burst + 1), because at least one packet arrives between two bursts."
-            )
+            why = "because at least one packet arrives between two bursts"
+            given = f"{loss} with mean_loss_burst {self.mean_loss_burst:g}"
+            raise ParameterError(f"loss is {given}; allowed: at most mean_loss_burst / (mean_loss_burst + 1), {why}.")
 
 
-def _given(name, schedule):
+def _given(name: str, schedule: Iterable[Step] | None) -> list[float]:
     return [value for step in schedule or () if (value := getattr(step, name)) is not None]
 
 

@@ -11,7 +11,8 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from wanbench.errors import LabError
 
@@ -22,7 +23,7 @@ class Client:
     def __init__(self, end: socket.socket):
         self._end, self._lock, self._ids, self._rest = end, threading.Lock(), itertools.count(1), b""
 
-    def ask(self, verb: str, *, timeout_s: float = 30.0, **arguments):
+    def ask(self, verb: str, *, timeout_s: float = 30.0, **arguments: object) -> Any:
         """
         Send a request and return its result; raise LabError if the supervisor refuses, has ended, or does not answer.
         """
@@ -50,7 +51,7 @@ class Client:
         """Close the socket, which ends the supervisor."""
         self._end.close()
 
-    def _line(self, deadline):
+    def _line(self, deadline: float) -> bytes:
         while b"\n" not in self._rest:
             left = deadline - time.monotonic()
             if left <= 0:
@@ -70,7 +71,7 @@ class Server:
     returns a value in JSON types. If the function raises an exception, the exception is sent as the answer.
     """
 
-    def __init__(self, end: socket.socket, verbs: dict[str, Callable]):
+    def __init__(self, end: socket.socket, verbs: Mapping[str, Callable[..., object]]):
         self._end, self._verbs, self._received = end, verbs, b""
         end.setblocking(False)
 
@@ -91,7 +92,7 @@ class Server:
         for line in filter(None, lines):
             self._send(self.answer(line))
 
-    def answer(self, line: bytes) -> dict:
+    def answer(self, line: bytes) -> dict[str, Any]:
         """Return the answer to one request."""
         number = None
         try:
@@ -104,7 +105,7 @@ class Server:
         except Exception as error:
             return {"id": number, "error": f"{type(error).__name__}: {error}"}
 
-    def _send(self, answer):
+    def _send(self, answer: Mapping[str, object]) -> None:
         # The lab reads each answer before its next request, so this waits only if the lab's process is stopped.
         data = memoryview((json.dumps(answer) + "\n").encode())
         while data:

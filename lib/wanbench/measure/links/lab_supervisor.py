@@ -23,6 +23,7 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, NoReturn
 
 from wanbench.errors import LATER, LabError
 
@@ -46,10 +47,10 @@ class Supervisor:
         self.relay = self.folder = LATER
         self._namespaces = []
 
-    def hello(self):
+    def hello(self) -> None:
         """Do nothing; the answer confirms that the supervisor runs."""
 
-    def scratch(self):
+    def scratch(self) -> str:
         """Return the scratch folder, made on the first call; it is locked and, when the supervisor ends, removed."""
         if self.folder is None:
             new = tempfile.mkdtemp(prefix=_UNLOCKED)
@@ -60,7 +61,7 @@ class Supervisor:
             os.rename(new, self.folder)
         return self.folder
 
-    def forget(self):
+    def forget(self) -> None:
         """Kill all other processes of the PID namespace, and remove the scratch folder."""
         if os.getpid() == 1:
             with suppress(OSError):
@@ -68,7 +69,9 @@ class Supervisor:
         if self.folder is not None:
             remove(self.folder)
 
-    def open(self, *, regions, hosts_per_region, sysctls, pairs, seed):
+    def open(
+        self, *, regions: int, hosts_per_region: int, sysctls: dict[str, str], pairs: list[list[int]], seed: int
+    ) -> dict[str, object]:
         """
         Make the namespaces of `regions` regions (numbered from 1) and the links of directed pairs of region numbers.
 
@@ -90,30 +93,30 @@ class Supervisor:
             namespaces.run_ip(namespaces.commands(number, hosts_per_region, congestion_control=by_route, ipv6=ipv6))
         namespaces.enter(home)
         os.close(home)
-        relay.connect([tuple(pair) for pair in pairs], seed)
+        relay.connect([(source, target) for source, target in pairs], seed)
         self.relay = relay
         by = "route" if refused.pop(CONGESTION_CONTROL, None) else "sysctl"
         return {"namespaces": self._namespaces, "refused": refused, "congestion_control_by": by}
 
-    def set(self, *, links):
+    def set(self, *, links: list[list[Any]]) -> None:
         """Give links new settings: a list of [from, to, {the fields of LinkSettings}]."""
         self.relay.set([((source, target), settings) for source, target, settings in links])
 
-    def gateway(self, *, region, rate_bps, queue_bytes):
+    def gateway(self, *, region: int, rate_bps: float | None, queue_bytes: int | None) -> None:
         """Make all links that leave a region share one rate and queue; if `rate_bps` is None, undo this."""
         self.relay.set_gateway(region, rate_bps, queue_bytes)
 
-    def cut(self, *, pairs, is_cut):
-        self.relay.cut([tuple(pair) for pair in pairs], is_cut)
+    def cut(self, *, pairs: list[list[int]], is_cut: bool) -> None:
+        self.relay.cut([(source, target) for source, target in pairs], is_cut)
 
-    def counters(self, *, pairs):
+    def counters(self, *, pairs: list[list[int]]) -> list[dict[str, Any]]:
         """Return the counters of the links of these directed pairs, in the same order."""
-        return self.relay.counters([tuple(pair) for pair in pairs])
+        return self.relay.counters([(source, target) for source, target in pairs])
 
-    def devices(self):
+    def devices(self) -> list[dict[str, Any]]:
         return self.relay.devices()
 
-    def lateness(self):
+    def lateness(self) -> dict[str, float | None]:
         return self.relay.lateness()
 
 
@@ -132,18 +135,18 @@ def sweep() -> None:
 
 def remove(folder: str | Path) -> None:
     """Delete a scratch folder, and the control groups that are listed in it."""
-    remove_processor_groups(folder)
+    remove_control_groups(folder)
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def remove_processor_groups(folder: str | Path) -> None:
+def remove_control_groups(folder: str | Path) -> None:
     """
-    Delete the control groups that are listed in files named "processor-groups".
+    Delete the control groups that are listed in files named "control-groups".
 
-    `wanbench.measure.kafka.programs.processor_share` writes these files, because a control group remains if its
+    `wanbench.measure.kafka.programs.process_limit` writes these files, because a control group remains if its
     processes are killed.
     """
-    for listed in Path(folder).glob("*/processor-groups"):
+    for listed in Path(folder).glob("*/control-groups"):
         for group in listed.read_text().splitlines():
             end = time.monotonic() + _GROUP_S
             while Path(group).name.startswith("wanbench-") and os.path.isdir(group):
@@ -176,7 +179,7 @@ def hurry(*, locked_later: bool) -> dict[str, bool]:
     return granted
 
 
-def _gone():
+def _gone() -> NoReturn:
     raise EOFError("the lab has ended")
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from wanbench.errors import LabError
 
@@ -71,12 +72,15 @@ class SupervisorProcess:
         self.client = Client(ours)
         try:
             self.ask("hello")
-            self.pid = self._find()
+            children = Path(f"/proc/{self._unshare.pid}/task/{self._unshare.pid}/children").read_text().split()
+            if not children:
+                raise LabError("the lab's supervisor has ended.")
+            self.pid = int(children[0])
         except BaseException:
             self.close()
             raise
 
-    def ask(self, verb: str, **arguments):
+    def ask(self, verb: str, **arguments: Any) -> Any:
         """Send a request and return its result; if it fails, raise LabError with the supervisor's last output."""
         try:
             return self.client.ask(verb, **arguments)
@@ -109,13 +113,6 @@ class SupervisorProcess:
             if not isinstance(error, subprocess.TimeoutExpired):
                 raise
 
-    def _find(self):
-        front = self._unshare.pid
-        children = Path(f"/proc/{front}/task/{front}/children").read_text().split()
-        if not children:
-            raise LabError("the lab's supervisor has ended.")
-        return int(children[0])
-
 
 PROGRAMS = ("unshare", "nsenter", "setsid", "mount", "ip", "ping", "iperf3")
 
@@ -147,7 +144,7 @@ def tun_why_not() -> str | None:
     return f"the relay cannot make a TUN device: {reason}." if reason else None
 
 
-def _trial(*command):
+def _trial(*command: str) -> str | None:
     try:
         done = subprocess.run(
             [*unshare_arguments(), *command],

@@ -9,13 +9,20 @@ import math
 import random
 import struct
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from wanbench.checks import LATER
 
-from . import CODEL_INTERVAL_MS, DEVICE_MTU_BYTES, JITTER_CORRELATION_S
+from . import CODEL_INTERVAL_MS, DEVICE_MTU_BYTES, LinkSettings
 from .mtu import too_big
 from .queues import OFFLOAD_BYTES, CoDel, Waiting, marked
+
+Steps = Sequence[Mapping[str, Any]] | None  # a schedule, with the fields of `Step`
+Burst = tuple[float | None, float | None]
+Event = tuple[float, int, int, bytes | Iterator[object] | None]  # see `Link.accept`
+_NO_LIMIT = 1 << 62  # packets
 
 
 class Bottleneck:
@@ -31,13 +38,13 @@ class Bottleneck:
         self.bytes_per_s, self.queue_bytes, self.free_at = None, math.inf, 0.0
         self._baseline = self._burst = self._most_credit = self._credit = self._paid_at = 0.0
 
-    def set(self, rate_bps: float | None, queue_bytes: int | None, now: float, burst_bps=None, burst_bytes=None):
+    def set(self, rate_bps: float | None, queue_bytes: int | None, now: float, burst: Burst = (None, None)) -> None:
         """
-        Set the rate and the queue (None means no limit), and fill the credit. Packets already in the queue leave at the
-        new rate.
+        Set the rate and the queue (None means no limit) and the burst's rate in bit/s and size in bytes, and fill the
+        credit. Packets already in the queue leave at the new rate.
         """
-        self._baseline, self._burst = (rate_bps or 0) / 8, (burst_bps or 0) / 8
-        self._most_credit, self._credit, self._paid_at = burst_bytes or 0, burst_bytes or 0, now
+        self._baseline, self._burst = (rate_bps or 0) / 8, (burst[0] or 0) / 8
+        self._most_credit, self._credit, self._paid_at = burst[1] or 0, burst[1] or 0, now
         self.queue_bytes = math.inf if queue_bytes is None else queue_bytes
         self._change_rate((self._burst or self._baseline) or None, now)
 
@@ -79,7 +86,7 @@ def shape(packet: bytes) -> tuple[int, int, int]:
     return max(1, -(-payload_bytes // segment_bytes)), header_bytes, segment_bytes
 
 
-def piece(packet: bytes, header_bytes: int, segment_bytes: int, first, count) -> bytes:
+def piece(packet: bytes, header_bytes: int, segment_bytes: int, first: int, count: int) -> bytes:
     """
     Return `count` consecutive segments of a super-packet, from number `first` (counted from 0), as one packet.
 
@@ -119,13 +126,15 @@ def piece(packet: bytes, header_bytes: int, segment_bytes: int, first, count) ->
     return bytes(head) + payload
 
 
-def _folded(total):
+def _folded(total: int) -> int:
     """Reduce a sum to 16 bits in ones' complement; RFC 1624 (equation 3) updates checksums with such sums."""
     total = (total & 0xFFFF) + (total >> 16)
     return (total & 0xFFFF) + (total >> 16)
 
 
-def _steps(schedule, repeat_s, start):
+def _steps(
+    schedule: Sequence[Mapping[str, Any]], repeat_s: float | None, start: float
+) -> Iterator[tuple[float, dict[str, Any]]]:
     """Yield the time and the changes of each step of a schedule; with `repeat_s`, the schedule repeats forever."""
     while True:
         for step in schedule:
@@ -170,7 +179,9 @@ class Link:
         self._sending = self._codel = self._steps = LATER
         self.set(0.0, now=0.0)
 
-    def set(self, delay_ms: float, *, schedule: Sequence[dict] = (), repeat_s=None, now: float, **settings) -> list:
+    def set(
+        self, delay_ms: float, *, schedule: Steps = (), repeat_s: float | None = None, now: float, **settings: Any
+    ) -> list[Event]:
         """
         Apply new settings; see `LinkSettings`, but a `queue_bytes` of None means no limit. The schedule begins now.
 
@@ -178,53 +189,36 @@ class Link:
         in order, packets that are sent after the delay has been shortened wait for them. Returns what `wake` returns.
         """
         self._steps = _steps(schedule, repeat_s, now) if schedule else None
-        self._settings = {"delay_ms": delay_ms, **settings}
+        self._settings = LinkSettings(delay_ms, **settings)
         if schedule and self._queue is None:
             self._queue = deque()
-        return self._apply(now, **self._settings) + self._next_step()
+        return self._apply(now) + self._next_step()
 
-    def _apply(
-        self,
-        now: float,
-        delay_ms: float,
-        jitter_ms: float = 0.0,
-        loss: float = 0.0,
-        rate_bps: float | None = None,
-        queue_bytes: int | None = None,
-        jitter_correlation_s: float = JITTER_CORRELATION_S,
-        mean_loss_burst: float | None = None,
-        queue_packets: int | None = None,
-        codel_target_ms: float | None = None,
-        codel_interval_ms: float | None = None,
-        ecn: bool | None = None,
-        mtu_bytes: int | None = None,
-        mtu_black_hole: bool | None = None,
-        burst_rate_bps: float | None = None,
-        burst_bytes: float | None = None,
-    ) -> list:
-        self._mtu_bytes, self._answers = mtu_bytes or DEVICE_MTU_BYTES, not mtu_black_hole
-        self._own_bottleneck.set(rate_bps, queue_bytes, now, burst_rate_bps, burst_bytes)
-        self._delay_s, self._jitter_s = delay_ms / 1000, jitter_ms / 1000
-        self._correlation_s = jitter_correlation_s
-        if (loss or jitter_ms) and self._random is None:
+    def _apply(self, now: float) -> list[Event]:
+        link, loss = self._settings, self._settings.loss
+        self._mtu_bytes, self._answers = link.mtu_bytes or DEVICE_MTU_BYTES, not link.mtu_black_hole
+        self._own_bottleneck.set(link.rate_bps, link.queue_bytes, now, (link.burst_rate_bps, link.burst_bytes))
+        self._delay_s, self._jitter_s = link.delay_ms / 1000, link.jitter_ms / 1000
+        self._correlation_s = link.jitter_correlation_s
+        if (loss or link.jitter_ms) and self._random is None:
             self._random = random.Random(self._seed)
-        ends = 1 / mean_loss_burst if mean_loss_burst else 1 - loss
+        ends = 1 / link.mean_loss_burst if link.mean_loss_burst else 1 - loss
         if (loss, ends) != (self._loss, self._burst_ends):
             self._loss, self._burst_ends = loss, ends
             self._burst_begins = ends * loss / (1 - loss) if loss < 1 else 1
             self._until_loss = self._draw_until_loss(1 - loss)
-        self._queue_packets, self._marks = queue_packets or math.inf, ecn
-        if codel_target_ms is None:
+        self._queue_packets, self._marks = link.queue_packets or _NO_LIMIT, link.ecn
+        if link.codel_target_ms is None:
             self._codel = None
         else:
-            times = codel_target_ms / 1000, (codel_interval_ms or CODEL_INTERVAL_MS) / 1000
+            times = link.codel_target_ms / 1000, (link.codel_interval_ms or CODEL_INTERVAL_MS) / 1000
             if self._codel is None or times != (self._codel.target_s, self._codel.interval_s):
                 self._codel = CoDel(*times)
-        if self._queue is None and (queue_packets or self._codel):
+        if self._queue is None and (link.queue_packets or self._codel):
             self._queue = deque()
         return [(self._own_bottleneck.free_at, 0, 0, None)] if self._sending else []
 
-    def _next_step(self):
+    def _next_step(self) -> list[Event]:
         self._step = next(self._steps, LATER) if self._steps else LATER
         return [(self._step[0], 0, 0, self._steps)] if self._step else []
 
@@ -248,7 +242,7 @@ class Link:
         )
         return packets, size
 
-    def accept(self, packet: bytes, now: float):
+    def accept(self, packet: bytes, now: float) -> Sequence[Event]:
         """
         Accept a packet; return a list of what will arrive, as (time of arrival, packets on the wire, bytes, packet). An
         entry with 0 packets asks the caller to call `wake` with its time and its last member.
@@ -311,7 +305,7 @@ class Link:
         bottleneck.pay(size if fits == segments else fits * full_bytes, now)
         return arriving
 
-    def _enqueue(self, packet):
+    def _enqueue(self, packet: Waiting) -> Sequence[Event]:
         is_idle, full_bytes = self._sending is None, packet.header_bytes + packet.segment_bytes
         room_bytes = self._own_bottleneck.queue_bytes - self.backlog_bytes(packet.arrived_at)
         fits = packet.segments if packet.size <= room_bytes else int(max(0, room_bytes) // full_bytes)
@@ -325,12 +319,12 @@ class Link:
         self._queued_bytes += min(packet.size, fits * full_bytes)
         return self._send_next(packet.arrived_at) if is_idle else ()
 
-    def _drop(self, packets, size):
+    def _drop(self, packets: int, size: int) -> None:
         if packets:
             self.packets_queue_dropped += packets
             self.bytes_queue_dropped += size
 
-    def wake(self, at: float, steps: Iterator | None = None) -> list:
+    def wake(self, at: float, steps: Iterator[object] | None = None) -> list[Event]:
         """
         Apply the next step of the schedule if `steps` is given; otherwise end the transmission of a packet, and begin
         to send the next one. Return a list of what will arrive, as `accept` does.
@@ -338,8 +332,8 @@ class Link:
         if steps is not None:
             if steps is not self._steps:
                 return []
-            self._settings |= self._step[1]
-            return self._apply(at, **self._settings) + self._next_step()
+            self._settings = replace(self._settings, **self._step[1])
+            return self._apply(at) + self._next_step()
         if self._sending is None or at != self._own_bottleneck.free_at:  # the rate has changed since
             return []
         count, size, part = self._sending
@@ -352,7 +346,7 @@ class Link:
             arriving = [(self._due(at), count, size, part)]
         return arriving + self._send_next(at)
 
-    def _send_next(self, at):
+    def _send_next(self, at: float) -> list[Event]:
         """Begin to send segments of the next packet, for at most a millisecond; all of them are lost, or none."""
         bottleneck, self._sending = self._own_bottleneck, None
         while self._queue:
@@ -384,21 +378,21 @@ class Link:
             return [(bottleneck.free_at, 0, 0, None)]
         return []
 
-    def _draw_until_loss(self, delivered):
+    def _draw_until_loss(self, delivered: float) -> int:
         """
         Draw the number of packets before the next loss; `delivered` is the probability that the next packet arrives.
 
         If it arrives, the length in packets of the good state that follows has a geometric distribution.
         """
         if self._loss <= 0:
-            return math.inf
+            return _NO_LIMIT
         if self._loss >= 1 or self._random.random() >= delivered:
             return 0
         if self._burst_begins >= 1:
             return 1
         return 1 + int(math.log(1.0 - self._random.random()) / math.log1p(-self._burst_begins))
 
-    def _due(self, leaves_at):
+    def _due(self, leaves_at: float) -> float:
         delay = self._delay_s
         if self._jitter_s:
             kept = math.exp(-max(0.0, leaves_at - self._jitter_at) / self._correlation_s)

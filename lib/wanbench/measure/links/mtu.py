@@ -32,7 +32,7 @@ def too_big(packet: bytes, mtu_bytes: int) -> bytes:
     return bytes(OFFLOAD_BYTES) + head + message
 
 
-def _checksum(data):
+def _checksum(data: bytes) -> bytes:
     """Compute the internet checksum (RFC 1071)."""
     data += b"\0" * (len(data) % 2)
     total = sum(struct.unpack(f"!{len(data) // 2}H", data))

@@ -88,7 +88,7 @@ def open_device() -> int:
     return device
 
 
-def device_counts(listing: str) -> list[dict]:
+def device_counts(listing: str) -> list[dict[str, str | int]]:
     """
     Parse the text of a namespace's /proc/net/dev into the kernel's counters of its devices.
 

@@ -12,11 +12,12 @@ import select
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
-from .link import COUNTED, UNITS, Bottleneck, Link
+from .link import COUNTED, UNITS, Bottleneck, Event, Link
 from .namespaces import DEVICE, IPV6_PREFIX, device_counts, open_device
 from .queues import OFFLOAD_BYTES
 
@@ -60,7 +61,7 @@ class Relay:
             for number, device in self._devices.items()
         }
 
-    def set(self, links: Iterable[tuple[tuple[int, int], dict]]) -> None:
+    def set(self, links: Iterable[tuple[tuple[int, int], Mapping[str, Any]]]) -> None:
         """Give links new settings: a sequence of (pair, fields of `LinkSettings`)."""
         for pair, settings in links:
             link = self.links[pair]
@@ -83,12 +84,12 @@ class Relay:
         for pair in pairs:
             self.links[pair].is_cut = is_cut
 
-    def counters(self, pairs: Iterable[tuple[int, int]]) -> list[dict]:
+    def counters(self, pairs: Iterable[tuple[int, int]]) -> list[dict[str, Any]]:
         """Return how many packets and bytes each link carried and dropped so far, and how late they arrived."""
         now = time.monotonic()
         return [_counted(self.links[pair], now) for pair in pairs]
 
-    def lateness(self) -> dict:
+    def lateness(self) -> dict[str, float | None]:
         """
         Return how late the relay wrote packets so far.
 
@@ -109,7 +110,7 @@ class Relay:
             "packets_overrun": sum(row["packets_dropped_sending"] for row in self.devices() if row["device"] == DEVICE),
         }
 
-    def devices(self) -> list[dict]:
+    def devices(self) -> list[dict[str, Any]]:
         """Return the kernel's counters of each region's devices; see `device_counts`."""
         return [
             {"region_number": number, **row}
@@ -152,7 +153,7 @@ class Relay:
                     self._collect(descriptor, row)
             self._deliver(_WRITES_PER_TURN)
 
-    def _collect(self, device, row):
+    def _collect(self, device: int, row: Sequence[Link | None]) -> None:
         heap, read, push, monotonic = self._heap, os.read, heapq.heappush, time.monotonic
         for _ in range(_READS_PER_TURN):
             try:
@@ -172,12 +173,12 @@ class Relay:
                 self._count += 1
                 push(heap, (due, self._count, link, segments, size, part))
 
-    def _keep(self, link, arriving):
+    def _keep(self, link: Link, arriving: Iterable[Event]) -> None:
         for due, segments, size, part in arriving:
             self._count += 1
             heapq.heappush(self._heap, (due, self._count, link, segments, size, part))
 
-    def _deliver(self, most):
+    def _deliver(self, most: int) -> None:
         heap, write, pop, monotonic = self._heap, os.write, heapq.heappop, time.monotonic
         for _ in range(most):
             if not heap:
@@ -208,12 +209,12 @@ class Relay:
                 link.late_max_s = late
 
 
-def _answer(device, packet):
+def _answer(device: int, packet: bytes) -> None:
     with suppress(OSError):  # a full or closed device loses it, as a network would
         os.write(device, packet)
 
 
-def _counted(link, now):
+def _counted(link: Link, now: float) -> dict[str, Any]:
     packets, size = link.in_flight()
     return {
         **{f"{unit}_{what}": getattr(link, f"{unit}_{what}") for what in COUNTED for unit in UNITS},

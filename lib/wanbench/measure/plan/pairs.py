@@ -9,9 +9,9 @@ with the fewest rounds is an edge colouring with the fewest colours.
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-from wanbench.checks import LATER, check_number, refusal
+from wanbench.checks import LATER, T, check_number, refusal
 from wanbench.errors import ParameterError
 from wanbench.regions import catalogue
 from wanbench.regions import distance_km as between_km
@@ -45,7 +45,7 @@ def check_any_region(name: str) -> str:
     return _checked(name, _IN_FILE_NAMES, "letters, digits, '.', '_', ':' and '-', the first a letter or digit")
 
 
-def _checked(name, pattern, allowed):
+def _checked(name: object, pattern: re.Pattern[str], allowed: str) -> str:
     if not isinstance(name, str) or len(name) > MAX_NAME or not pattern.fullmatch(name):
         raise refusal("region", name, f"{allowed}, at most {MAX_NAME} characters")
     return name
@@ -69,7 +69,7 @@ def pair(given: str | Sequence[str]) -> Pair:
 
 def select_pairs(
     *,
-    pairs: Iterable | None = None,
+    pairs: Iterable[str | Sequence[str]] | None = None,
     regions: Iterable[str] | None = None,
     cloud_pairs: Iterable[str] | None = None,
     distance_km: Sequence[float] | None = None,
@@ -120,7 +120,7 @@ def select_pairs(
     return selected
 
 
-def expected_rtts(pairs: Sequence[Pair], rtt_ms: Mapping) -> dict[Pair, float]:
+def expected_rtts(pairs: Sequence[Pair], rtt_ms: Mapping[Pair, float]) -> dict[Pair, float]:
     """
     Return the expected RTT of each pair in ms; a pair that is not in `rtt_ms` gets the value of the other direction.
     """
@@ -133,7 +133,7 @@ def expected_rtts(pairs: Sequence[Pair], rtt_ms: Mapping) -> dict[Pair, float]:
     return expected
 
 
-def _candidates(pairs, regions):
+def _candidates(pairs: Iterable[str | Sequence[str]] | None, regions: Iterable[str] | None) -> list[Pair]:
     allowed = []
     if regions is not None:
         regions = [regions] if isinstance(regions, str) else list(regions)
@@ -149,7 +149,7 @@ def _candidates(pairs, regions):
     return sorted(p for p in explicit if regions is None or set(p) <= set(allowed))
 
 
-def _cloud_pair(text):
+def _cloud_pair(text: str | Sequence[str]) -> tuple[str, ...]:
     ends = tuple(end.strip() for end in text.split("->")) if isinstance(text, str) else tuple(text)
     if len(ends) != 2 or not all(ends):
         raise ParameterError(f"cloud pair is {text!r}; allowed: two clouds, such as 'gcp->aws'.")
@@ -238,9 +238,9 @@ def rounds(pairs: Sequence[Pair], *, seed: int = 0, batch: int | None = None) ->
     return colours
 
 
-def _reachable(start, neighbours) -> set:
+def _reachable(start: T, neighbours: Callable[[T], Iterable[T]]) -> set[T]:
     """Return all nodes that a path connects with `start`; `neighbours(node)` returns the adjacent nodes."""
-    component, edge = set(), [start]
+    component, edge = set[T](), [start]
     while edge:
         one = edge.pop()
         if one not in component:
@@ -249,7 +249,7 @@ def _reachable(start, neighbours) -> set:
     return component
 
 
-def _circle(regions, chance):
+def _circle(regions: Iterable[str], chance: random.Random) -> list[list[Pair]]:
     """Make the rounds by the circle method of round-robin tournaments: one region stays, the others rotate."""
     places: list[str | None] = list(regions)
     chance.shuffle(places)
@@ -268,7 +268,7 @@ def _circle(regions, chance):
     return out
 
 
-def _coloured(pairs, fewest, chance):
+def _coloured(pairs: Iterable[Pair], fewest: int, chance: random.Random) -> list[list[Pair]]:
     """
     Put pairs into rounds greedily: each round takes the pairs whose regions have the most tests left.
 
@@ -284,7 +284,7 @@ def _coloured(pairs, fewest, chance):
     return best
 
 
-def _greedy(left):
+def _greedy(left: Collection[Pair]) -> Iterator[list[Pair]]:
     while left:
         tests = Counter(region for pair in left for region in pair)
         left = sorted(left, key=lambda pair: sorted((tests[pair[0]], tests[pair[1]]), reverse=True), reverse=True)
@@ -299,7 +299,7 @@ def _greedy(left):
         left = later
 
 
-def _levelled(colours, batch):
+def _levelled(colours: Sequence[Collection[Pair]], batch: int) -> list[list[Pair]]:
     """
     Spread the pairs over enough colours that no colour has more than `batch` pairs.
 
@@ -317,7 +317,7 @@ def _levelled(colours, batch):
         _exchange(classes[large], classes[small])
 
 
-def _exchange(large, small):
+def _exchange(large: set[Pair], small: set[Pair]) -> None:
     at: dict[str, list[Pair]] = defaultdict(list)
     for pair in [*sorted(large), *sorted(small)]:
         for region in pair:

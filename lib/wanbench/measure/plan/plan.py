@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import html
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from itertools import count
+from typing import Any
 
 import numpy as np
 
 from wanbench import regions as catalogued
-from wanbench.checks import check_number
+from wanbench.checks import T, check_number
 from wanbench.errors import ParameterError
 from wanbench.formatting import duration
+from wanbench.measure.experiments.base import Experiment
 from wanbench.measure.links import PATH_INFLATION
 
 from .pairs import check_any_region, expected_rtts, lower_bound, rounds, select_pairs
@@ -39,9 +41,9 @@ class Test:
     rtt_ms: float
     setting: str | None = None
     block: int | None = None
-    experiments: tuple = ()
+    experiments: tuple[Any, ...] = ()
 
-    def as_dict(self) -> dict:
+    def as_dict(self) -> dict[str, Any]:
         """Return the test in JSON types; the fields of trials are left out if the test is not a trial."""
         fields = {name: getattr(self, name) for name in ("id", "round", "from_region", "to_region", "rtt_ms")}
         if self.experiments:
@@ -72,7 +74,7 @@ class Plan:
     """
 
     rounds: tuple[tuple[Test, ...], ...]
-    experiments: tuple
+    experiments: tuple[Experiment, ...]
     seed: int
     lower_bound: int
     batch: int | None = None
@@ -90,7 +92,7 @@ class Plan:
         of_pairs = {region for test in self.tests for region in (test.from_region, test.to_region)}
         return sorted(of_pairs | set(self.more_regions))
 
-    def experiments_of(self, test: Test) -> tuple:
+    def experiments_of(self, test: Test) -> tuple[Experiment, ...]:
         """Return the experiments of a test, in order."""
         return test.experiments or self.experiments
 
@@ -110,8 +112,8 @@ class Plan:
         Return the expected measuring time in seconds: the sum over the rounds, plus the time to set up each experiment
         that defines `set_up_s`. Opening the lab and retries are not included.
         """
-        trials = [each for test in self.tests for each in self.experiments_of(test) if hasattr(each, "set_up_s")]
-        set_up_s = sum(each.set_up_s(before) for before, each in zip([None, *trials], trials, strict=False))
+        each: list[Any] = [one for test in self.tests for one in self.experiments_of(test) if hasattr(one, "set_up_s")]
+        set_up_s = sum(one.set_up_s(before) for before, one in zip([None, *each], each, strict=False))
         return sum(self.slots_s()) + set_up_s
 
     def expected_bytes(self) -> float | None:
@@ -132,7 +134,7 @@ class Plan:
                 sent[sender] = sent.get(sender, 0.0) + n
         return sent
 
-    def as_dict(self) -> dict:
+    def as_dict(self) -> dict[str, Any]:
         """Return the plan in JSON types, as the manifest and the journal record it."""
         return {
             "seed": self.seed,
@@ -160,7 +162,7 @@ class Plan:
             ("seed", str(self.seed)),
         ]
 
-    def _each_kind(self):
+    def _each_kind(self) -> tuple[Experiment | str, ...]:
         """Return the plan's experiments, and the experiments of the first `SETTINGS_SHOWN` settings of trials."""
         first = {test.setting: test.experiments for test in reversed(self.tests) if test.experiments}
         order = [setting for setting in dict.fromkeys(test.setting for test in self.tests) if setting in first]
@@ -180,16 +182,14 @@ class Plan:
         pairs = [", ".join(t.setting or f"{t.from_region} → {t.to_region}" for t in tests) for tests in self.rounds]
         shown = [f"<li value='{n}'>{html.escape(text)}</li>" for n, text in enumerate(pairs[:12], start=1)]
         more = f"<p>and {len(pairs) - 12} more</p>" if len(pairs) > 12 else ""
-        return (
-            f"<table><caption>Plan</caption>{facts}</table>"
-            f"<details><summary>Rounds</summary><ol>{''.join(shown)}</ol>{more}</details>"
-        )
+        rounds = f"<details><summary>Rounds</summary><ol>{''.join(shown)}</ol>{more}</details>"
+        return f"<table><caption>Plan</caption>{facts}</table>{rounds}"
 
 
 def make_plan(
     *,
-    experiments: Sequence,
-    pairs: Iterable | None = None,
+    experiments: Sequence[Experiment],
+    pairs: Iterable[str | Sequence[str]] | None = None,
     regions: Iterable[str] | None = None,
     cloud_pairs: Iterable[str] | None = None,
     distance_km: Sequence[float] | None = None,
@@ -249,7 +249,7 @@ def test_id(ordinal: int, from_region: str, to_region: str) -> str:
     return f"{ordinal:04d}-{from_region}-{to_region}".replace(":", ".")
 
 
-def _described(experiment) -> dict:
+def _described(experiment: Experiment) -> dict[str, Any]:
     return {"name": experiment.name, **dataclasses.asdict(experiment)}
 
 
@@ -263,7 +263,7 @@ class Trial:
     """
 
     setting: str
-    experiments: tuple
+    experiments: tuple[Any, ...]
     block: int | None = None
 
 
@@ -307,38 +307,39 @@ def make_trials(
     )
 
 
-def shuffled(items: Sequence, rng: np.random.Generator) -> list:
+def shuffled(items: Sequence[T], rng: np.random.Generator) -> list[T]:
     """Return the items in random order."""
     return [items[at] for at in rng.permutation(len(items))]
 
 
-def alternating(groups: Sequence, blocks: int, rng: np.random.Generator, rank: Callable) -> Iterator[tuple[int, list]]:
+def alternating(
+    groups: Sequence[T], blocks: int, rng: np.random.Generator, rank: Callable[[T], Any]
+) -> Iterator[tuple[int, list[T]]]:
     """
     Yield the number of each block and the order of the groups in it.
 
     Every odd-numbered block has a random order, except the first, which is sorted by the key `rank`; the block after it
     has the reverse order. A steady drift over time then affects all groups equally.
     """
-    order: list = []
+    order: list[T] = []
     for block in range(1, blocks + 1):
         order = order[::-1] if block % 2 == 0 else shuffled(groups, rng)
         order = sorted(order, key=rank) if block == 1 else order
         yield block, order
 
 
-def check_keys(where: str, given: Iterable, allowed) -> None:
+def check_keys(where: str, given: Iterable[object], allowed: Collection[str] | type[Any]) -> None:
     """
     Raise ParameterError if a key is not allowed; the message begins with `where`. `allowed` are names, or a dataclass
     whose field names are allowed.
     """
-    names, of = allowed, ""
-    if isinstance(allowed, type) and is_dataclass(allowed):
-        names, of = [field.name for field in fields(allowed)], f"fields of {allowed.__name__}: "
+    names = [field.name for field in fields(allowed)] if isinstance(allowed, type) else allowed
+    of = f"fields of {allowed.__name__}: " if isinstance(allowed, type) else ""
     if unknown := [str(key) for key in given if key not in names]:
         raise ParameterError(f"{where} has {', '.join(unknown)}; allowed: {of}{', '.join(names)}.")
 
 
-def in_blocks(settings: Mapping[str, object], *, replicates: int, seed: int = 0) -> list[Trial]:
+def in_blocks(settings: Mapping[str, Experiment], *, replicates: int, seed: int = 0) -> list[Trial]:
     """
     Make blocks of trials: each block has every setting once, in random order. `settings` maps names to experiments.
 
@@ -346,7 +347,8 @@ def in_blocks(settings: Mapping[str, object], *, replicates: int, seed: int = 0)
 
     Examples
     --------
-    >>> trials = in_blocks({"small": "a", "large": "b"}, replicates=3, seed=1)
+    >>> from wanbench.measure.experiments import Ping
+    >>> trials = in_blocks({"small": Ping(count=5), "large": Ping(count=50)}, replicates=3, seed=1)
     >>> [(trial.block, trial.setting) for trial in trials][:4]
     [(1, 'small'), (1, 'large'), (2, 'small'), (2, 'large')]
     """

@@ -25,7 +25,7 @@ from wanbench.errors import ParameterError, RawDataError
 from wanbench.files import replace_file
 from wanbench.folders import published_folder
 from wanbench.formatting import count, number
-from wanbench.methods.result import Estimate, Result
+from wanbench.methods.result import Estimate, Fields, Result
 
 REPRODUCED = "reproduced"
 WITHIN = "inside the interval"
@@ -151,7 +151,7 @@ class Audit(Result):
 
     source: str
     claims: dict[str, Claim]
-    rows: dict[str, dict] = field(default_factory=dict)
+    rows: dict[str, Fields] = field(default_factory=dict)
     article: Article | None = None
 
     TITLE = "Claims of the source"
@@ -320,22 +320,17 @@ class Audit(Result):
         return table.assign(off_by=table.recomputed - table.claimed)
 
     def formatted_table(self) -> pd.DataFrame:
-        rows = [
-            {
-                "Section": row.section,
-                "The source says": row.says,
-                "Claimed": self._claimed(row.claim),
-                "Recomputed": self._recomputed(row),
-                "By its own numbers": "" if row.own == UNTESTED else row.own,
-                "By the re-run": "" if row.rerun == UNTESTED and row.tested_by not in RERUN else row.rerun,
-                "Working": row.working,
-            }
-            for row in self.table().itertuples(index=False)
-        ]
+        rows = []
+        for row in self.table().itertuples(index=False):
+            cells = {"Section": row.section, "The source says": row.says, "Claimed": self._claimed(row.claim)}
+            cells["Recomputed"] = self._recomputed(row.claim, row.recomputed, row.unit)
+            cells["By its own numbers"] = "" if row.own == UNTESTED else row.own
+            cells["By the re-run"] = "" if row.rerun == UNTESTED and row.tested_by not in RERUN else row.rerun
+            rows.append(cells | {"Working": row.working})
         return pd.DataFrame(rows)
 
     def _repr_html_(self) -> str:
-        source = f"<p>Source: {self.article._repr_html_()}</p>" if self.article else ""
+        source = f"<p>Source: {self.article._repr_html_()}</p>" if self.article else ""  # pyright: ignore[reportPrivateUsage]
         return source + super()._repr_html_()
 
     def ledger_rows(self) -> pd.DataFrame:
@@ -351,7 +346,7 @@ class Audit(Result):
         replace_file(Path(folder) / "claims.csv", self.ledger_rows().to_csv(index=False).encode())
 
     @staticmethod
-    def _kind(claim: Claim, row: dict) -> str:
+    def _kind(claim: Claim, row: Fields) -> str:
         if row["rerun"] in VERDICTS:
             return MEASURED
         if row["own"] in VERDICTS:
@@ -362,12 +357,12 @@ class Audit(Result):
         claim = self.claims[name]
         return f"{claim.formatted} {claim.unit}".strip() if claim.value else ""
 
-    def _recomputed(self, row) -> str:
+    def _recomputed(self, name: str, value: float, unit: str) -> str:
         """Format the recomputed value with one digit more than the claim, to show whether it rounds to the claim."""
-        if not isfinite(row.recomputed):
+        if not isfinite(value):
             return ""
-        places = max(self.claims[row.claim].decimals + 1, 0)
-        return f"{number(row.recomputed, 0 if row.recomputed == round(row.recomputed) else places)} {row.unit}".strip()
+        places = max(self.claims[name].decimals + 1, 0)
+        return f"{number(value, 0 if value == round(value) else places)} {unit}".strip()
 
     def _claim(self, name: str) -> Claim:
         return self.claims[check_choice(f"claim of {self.source}", name, self.claims)]

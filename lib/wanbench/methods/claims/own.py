@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
+from typing import Any
 
 import pint
 
@@ -68,7 +69,7 @@ class _Row:
     comparison: str
     place: str
 
-    def quantity(self, units: pint.UnitRegistry):
+    def quantity(self, units: pint.UnitRegistry[Any]):
         try:
             return units.Quantity(self.claim.number, self.claim.unit)
         except (pint.PintError, ValueError, TypeError, AttributeError) as error:
@@ -77,7 +78,7 @@ class _Row:
                 f"{message}; list it under units if it counts something (bytes: B, kB, KiB)."
             ) from None
 
-    def test(self, audit: Audit, quantities: Mapping) -> None:
+    def test(self, audit: Audit, quantities: Mapping[str, Any]) -> None:
         names, computed = _formula(self.formula, quantities, self.place)
         of = {name: quantities[name].units for name in names}
         wanted = quantities[self.claim.claim].units
@@ -105,7 +106,7 @@ class _Row:
         audit.judge(self.claim.claim, holds, f"{working} {found.sentence}")
 
 
-def _formula(text: str, quantities: Mapping, place: str):
+def _formula(text: str, quantities: Mapping[str, Any], place: str):
     """Return the names in a formula, and a function that computes it from their quantities."""
     try:
         tree = ast.parse(text, mode="eval")
@@ -127,7 +128,7 @@ def _formula(text: str, quantities: Mapping, place: str):
             names.append(node.id)
     code = compile(tree, place, "eval")
 
-    def computed(values: Mapping):
+    def computed(values: Mapping[str, Any]):
         try:
             # The tree holds arithmetic alone.
             return eval(code, {"__builtins__": {}} | FUNCTIONS, dict(values))  # nosec B307
@@ -137,7 +138,7 @@ def _formula(text: str, quantities: Mapping, place: str):
     return list(dict.fromkeys(names)), computed
 
 
-def _mapping(value: object, place: str, allowed) -> dict:
+def _mapping(value: object, place: str, allowed: Collection[str]) -> dict[str, Any]:
     strange = [key for key in value if key not in allowed] if isinstance(value, dict) else [value]
     if not isinstance(value, dict) or strange:
         given = strange[0]
@@ -173,7 +174,7 @@ def _claims(claims: object, place: str) -> list[_Row]:
     return rows
 
 
-def _row(given: dict, place: str, name: str, tested_by: str) -> _Row:
+def _row(given: Mapping[str, Any], place: str, name: str, tested_by: str) -> _Row:
     printed = PRINTED.fullmatch(str(given.get("value", "")).strip())
     value, unit = (printed[1].replace(",", ""), printed[2].strip()) if printed else ("", "")
     if "value" in given and not (value and isfinite(float(value))):

@@ -35,6 +35,7 @@ ALLOWED = "a run folder, a folder of findings, a run id, a campaign, or CAMPAIGN
 SHOWN = 70  # Longest text of a value that differs, so that a table of them fits a page.
 # What a manifest says of a set-up. What follows from it (tests of the plan) or belongs to one session is left out.
 ABOUT = ("wanbench_version", "git_commit", "parameters", "plan", "lab", "tools")
+OfFaults = Callable[[Mapping[str, pd.DataFrame]], tuple[pd.DataFrame, Iterable[str]]]
 NOT_ABOUT = ("plan.tests", "plan.expected", "plan.lower_bound", "lab.tools", "lab.lateness", "lab.clock", "lab.granted")
 
 
@@ -105,10 +106,10 @@ def differences(a: Side, b: Side) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["what", "a", "b"])
 
 
-def _flat(value, name: str = "") -> dict[str, list]:
+def _flat(value: Mapping[str, object] | list[object], name: str = "") -> dict[str, list[object]]:
     """Return all plain values under their dotted names; the items of a list share a name."""
     parts = value.items() if isinstance(value, Mapping) else ((None, item) for item in value)
-    flat: dict[str, list] = {}
+    flat: dict[str, list[object]] = {}
     for key, item in parts:
         inner = name if key is None else f"{name}.{key}".lstrip(".")
         nested = isinstance(item, (Mapping, list))
@@ -126,7 +127,7 @@ def _shown(own: list[str], other: list[str]) -> str:
     return (text if len(text) <= SHOWN else f"{text[:SHOWN]}… ({number(len(own_only))} values)") + more
 
 
-def measured(a: Side, b: Side, of_faults: Callable | None = None) -> tuple[pd.DataFrame, tuple[str, ...]]:
+def measured(a: Side, b: Side, of_faults: OfFaults | None = None) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """
     Return the measured values of both sides, and notes on what could not be read or compared.
 

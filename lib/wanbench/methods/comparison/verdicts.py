@@ -19,9 +19,9 @@ same exit codes; Benjamini & Hochberg's method limits only the share of wrong ve
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import log, nan, sqrt
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -36,7 +36,7 @@ from wanbench.methods.regions import dyadic
 from wanbench.methods.result import RowsResult
 from wanbench.methods.result.estimate import t_quantile
 
-from .sides import Side, differences, measured, of_findings
+from .sides import OfFaults, Side, differences, measured, of_findings
 
 ALPHA = 0.05
 MARGIN = 0.05  # Runs of one set-up on a shared machine differ by a few per cent.
@@ -116,7 +116,7 @@ class Changes(RowsResult):
     def figure(self) -> go.Figure:
         rows = self.rows.iloc[:SHOWN_ROWS]
         figure = go.Figure()
-        grey: dict = {"fillcolor": theme.GRID, "line_width": 0, "layer": "below"}
+        grey: theme.Settings = {"fillcolor": theme.GRID, "line_width": 0, "layer": "below"}
         figure.add_vrect(x0=1 / (1 + self.margin), x1=1 + self.margin, **grey)
         for verdict, shade in zip(VERDICTS, (theme.OUTSIDE, theme.UNKNOWN, theme.WITHIN), strict=True):
             at = np.flatnonzero(rows.verdict == verdict)
@@ -142,13 +142,13 @@ class Changes(RowsResult):
         )
 
 
-def text(row) -> str:
+def text(row: Any) -> str:
     """Return the ratio of a row with its interval, as text."""
     value, ends = interval(row.ratio, row.low, row.high, "times")
     return f"{value} ({percent(round(row.level, 5))} interval {ends})" if ends else value
 
 
-def compare(a: Side, b: Side, margin: float = MARGIN, of_faults: Callable | None = None) -> Changes:
+def compare(a: Side, b: Side, margin: float = MARGIN, of_faults: OfFaults | None = None) -> Changes:
     """
     Compare two sides, both of runs or both of findings; `of_faults` as in `sides.measured`.
 
@@ -188,7 +188,7 @@ def _findings(a: Side, b: Side) -> pd.DataFrame:
     return rows[["key"]].assign(**about, error=error, freedom=freedom, basis="two intervals")
 
 
-def combined(*parts: tuple) -> tuple[np.ndarray, np.ndarray]:
+def combined(*parts: tuple[np.typing.ArrayLike, np.typing.ArrayLike]) -> tuple[np.ndarray, np.ndarray]:
     """
     Return the standard error of a sum of independent parts, and its degrees of freedom (Satterthwaite 1946).
 
@@ -234,7 +234,7 @@ def _of_quantity(part: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([pd.DataFrame([total]), rows], ignore_index=True) if len(keys) > 1 else rows
 
 
-def _replicated(cells: pd.DataFrame, name: str) -> tuple:
+def _replicated(cells: pd.DataFrame, name: str) -> tuple[tuple[float, float, str], np.ndarray, np.ndarray, list[str]]:
     """
     Return (standard error, degrees of freedom, basis) from the logs of runs or blocks: of the summary, and of each key.
 
@@ -268,7 +268,9 @@ def _over_keys(keys: pd.DataFrame, shift: np.ndarray) -> tuple[float, float, str
     return half / t_quantile(0.95, len(names) - 1), len(names) - 1, basis
 
 
-def _once(part: pd.DataFrame, keys: pd.DataFrame, shift: np.ndarray) -> tuple:
+def _once(
+    part: pd.DataFrame, keys: pd.DataFrame, shift: np.ndarray
+) -> tuple[tuple[float, float, str], float | np.ndarray, float | np.ndarray, str]:
     """
     Return what `_replicated` does, for keys measured once per side: scatter over pairs replaces scatter over runs.
     """
@@ -308,7 +310,9 @@ def moderated(squares: np.ndarray, freedom: np.ndarray) -> tuple[np.ndarray, np.
     return pooled, np.where(known, np.minimum(prior + freedom, freedom.sum()), 0.0)
 
 
-def _judged(rows: pd.DataFrame, alone: list[tuple], margin: float, a: Side, b: Side, notes) -> Changes:
+def _judged(
+    rows: pd.DataFrame, alone: list[tuple[str, str, str]], margin: float, a: Side, b: Side, notes: tuple[str, ...]
+) -> Changes:
     """Give verdicts by simultaneous intervals: half of `ALPHA` for all summaries, half for all keys."""
     shift = (rows.log_b - rows.log_a).to_numpy()
     error = np.maximum(rows.error.to_numpy(dtype=float), SMALLEST_ERROR)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import product
 from math import hypot, inf, isfinite, nan
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,7 +24,7 @@ import pandas as pd
 from wanbench.checks import LATER, check_kind, check_number, refusal
 from wanbench.errors import ParameterError
 from wanbench.formatting import number, percent, quantity
-from wanbench.methods.result import Estimate, Interval, Result
+from wanbench.methods.result import Estimate, Fields, Interval, Result
 
 # Kinds of inputs: a plain number; a number with a range, such as a price; an estimate with its interval.
 GIVEN, RANGE, MEASURED = "given", "range", "measured"
@@ -61,7 +62,9 @@ class Input:
         return isfinite(self.low) and isfinite(self.high) and self.low < self.high
 
 
-def as_input(name: str, given, unit: str, *, positive: bool = False) -> Input:
+def as_input(
+    name: str, given: float | list[float] | tuple[float, ...] | Estimate | Input, unit: str, *, positive: bool = False
+) -> Input:
     """
     Make an input from a number, a triple (low, value, high), an Estimate, or another Input such as a price.
 
@@ -105,7 +108,7 @@ WORST = "all inputs at the ends of their ranges"
 MOST_RANGES = 16  # The ends of this many inputs make 65,536 combinations.
 
 
-def moved(function: Callable[[dict], float], inputs: Mapping[str, Input]) -> dict[str, tuple[float, float]]:
+def moved(function: Callable[[Fields], Any], inputs: Mapping[str, Input]) -> dict[str, tuple[float, float]]:
     """Return, for each input with a range, the function's values with only this input moved to its low and high end."""
     values = {name: one.value for name, one in inputs.items()}
     return {
@@ -116,12 +119,12 @@ def moved(function: Callable[[dict], float], inputs: Mapping[str, Input]) -> dic
 
 
 def estimate(
-    function: Callable[[dict], float], inputs: Mapping[str, Input], *, quantity: str, claim: str, unit: str
+    function: Callable[[Fields], Any], inputs: Mapping[str, Input], *, quantity: str, claim: str, unit: str
 ) -> Estimate:
     """
     Estimate a function of the inputs, with an interval from the measured inputs and, in `others`, its `extremes`.
 
-    function: A function of a dict {input: value}, where values can be arrays; must be monotone in each input.
+    function: Must be monotone in each input, and compute arrays of values element by element.
     """
     value = float(function({name: one.value for name, one in inputs.items()}))
     measured = [one for one in inputs.values() if one.kind == MEASURED]
@@ -135,12 +138,12 @@ def estimate(
     n, level, basis = len(inputs), 0.95, f"{len(inputs)} inputs, none measured"
     if fewest:
         n, level, basis = fewest.n or 0, fewest.level, fewest.basis
-    about: dict = {"basis": basis, "level": level, "others": (Interval(WORST, *extremes(function, inputs)),)}
+    about: Fields = {"basis": basis, "level": level, "others": (Interval(WORST, *extremes(function, inputs)),)}
     about["warnings"] = tuple(f"no interval: {name} was measured without one" for name in lacking)
     return Estimate(quantity, claim, value, low, high, unit, n, METHOD, ASSUMPTION, **about)
 
 
-def extremes(function: Callable[[dict], float], inputs: Mapping[str, Input]) -> tuple[float, float]:
+def extremes(function: Callable[[Fields], Any], inputs: Mapping[str, Input]) -> tuple[float, float]:
     """Return the minimum and maximum of a monotone function over the ranges of all inputs; NaN if there is no range."""
     ranged = {name: one for name, one in inputs.items() if one.has_range}
     if not ranged:
@@ -226,7 +229,7 @@ class Deployment:
         return {name: one.value for name, one in self.inputs.items()}
 
     @staticmethod
-    def usd(values: dict, part: str, per: str):
+    def usd(values: Fields, part: str, per: str) -> Any:
         """
         Compute a part of the cost in US dollars.
 
@@ -242,14 +245,10 @@ class Deployment:
             parts = {FIXED: fixed * HOURS[per], VARIABLE: messages_per_h * usd_per_message * HOURS[per]}
         else:
             messages = 1e6 if per == MILLION else GB / values["message_bytes"]
-            parts = {FIXED: _over(fixed, messages_per_h) * messages, VARIABLE: usd_per_message * messages}
+            with np.errstate(divide="ignore", invalid="ignore"):  # a wide interval may include zero messages
+                per_message = np.where(np.equal(fixed, 0), 0.0, np.divide(fixed, messages_per_h))[()]
+            parts = {FIXED: per_message * messages, VARIABLE: usd_per_message * messages}
         return parts[FIXED] + parts[VARIABLE] if part == TOTAL else parts[part]
-
-
-def _over(fixed, messages_per_h):
-    """Return the fixed cost per message; infinite for zero messages, which a wide interval may include."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(np.equal(fixed, 0), 0.0, np.divide(fixed, messages_per_h))[()]
 
 
 @dataclass(frozen=True, repr=False)
@@ -325,7 +324,7 @@ def cluster_cost(deployment: Deployment) -> ClusterCost:
         by[part, per] = estimate(partial(Deployment.usd, part=part, per=per), inputs, **names)
     if by[FIXED, "hour"].estimate > 0:
 
-        def over_fixed(values: dict):
+        def over_fixed(values: Fields) -> Any:
             return Deployment.usd(values, VARIABLE, "hour") / Deployment.usd(values, FIXED, "hour")
 
         claim = f"At {number(deployment.messages_per_s.value)} messages/s the variable cost is {{}} the fixed one"

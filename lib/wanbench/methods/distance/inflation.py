@@ -129,7 +129,9 @@ def path_inflation(pairs: pd.DataFrame, *, resamples: int = 2_000, seed: int = 0
     return Inflation(frame, medians)
 
 
-def _median(frame, name, notes, places, resamples, seed) -> Estimate:
+def _median(
+    frame: pd.DataFrame, name: str, notes: tuple[str, ...], places: dict[str, str], resamples: int, seed: int
+) -> Estimate:
     rows = frame if name == ALL else frame[frame.cloud_pair == name].reset_index(drop=True)
     part = Sample("inflation", rows, frame.iloc[:0])
     values = part.frame.inflation.to_numpy()
@@ -151,7 +153,7 @@ def _median(frame, name, notes, places, resamples, seed) -> Estimate:
         f"The median RTT {where} is {{}} times the round trip of light in fibre",
         *(float(np.median(values)), float(low), float(high)),
         unit="",
-        **part.counted(grouped),
+        **part.counted(grouped.n),
         method=METHOD,
         assumption=ASSUMPTION,
         naive=Interval(PAIRS_INDEPENDENT, *order_interval(values, LEVEL)),

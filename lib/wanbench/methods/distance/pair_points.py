@@ -1,11 +1,14 @@
 """Draw pairs of regions: points by pair of clouds, a line with its band, and the round trip of light."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count
+from wanbench.methods.regions.pairs import Sample
 from wanbench.regions import light_rtt_ms
 
 BAND_POINTS = 60  # Points of a line with its band: enough for a smooth edge
@@ -40,11 +43,13 @@ def add_points(figure: go.Figure, frame: pd.DataFrame, x: pd.Series, y: pd.Serie
         )
 
 
-def against_distance(frame: pd.DataFrame, band_of, column: str, name: str) -> tuple[go.Figure, pd.DataFrame]:
+def against_distance(
+    frame: pd.DataFrame, band_of: Callable[[np.ndarray], pd.DataFrame], column: str, name: str
+) -> tuple[go.Figure, pd.DataFrame]:
     """
     Draw the values of pairs against distance, with a fitted line and its band.
 
-    band_of: A function of distances in km; returns the line with its band: distance_km, `column`, low, high.
+    band_of: Takes distances in km and returns the line with its band: distance_km, `column`, low, high.
     column: "rtt_ms" (which also draws the round trip of light in fibre) or "throughput_bps".
     name: The line's name in the legend.
 
@@ -53,26 +58,14 @@ def against_distance(frame: pd.DataFrame, band_of, column: str, name: str) -> tu
     figure, ends = go.Figure(), distance_ends(frame)
     add_points(figure, frame, frame.distance_km, frame.value, f"%{{x:,.0f}} km<br>{HOVER[column]}")
     if column == "rtt_ms":
-        add_light(figure, ends)
+        light = {"name": "light in fibre", "line": primitives.REFERENCE}
+        figure.add_scatter(x=ends, y=light_rtt_ms(ends), mode="lines", hoverinfo="skip", **light)
     band = band_of(np.linspace(ends[0], ends[1], BAND_POINTS))
     primitives.band(figure, band.distance_km, band.low, band.high, color=BAND_COLOUR)
     style = {"color": theme.FIT, "width": 2.5, "dash": "solid"}
     figure.add_scatter(x=band.distance_km, y=band[column], mode="lines", name=name, line=style, hoverinfo="skip")
     figure.update_xaxes(title=DISTANCE_AXIS, range=ends, tickformat=",d")
     return figure, band
-
-
-def add_light(figure: go.Figure, ends: np.ndarray, **cell) -> None:
-    """Draw the round trip of light in fibre between two distances in km."""
-    figure.add_scatter(
-        x=ends,
-        y=light_rtt_ms(ends),
-        mode="lines",
-        name="light in fibre",
-        line=primitives.REFERENCE,
-        hoverinfo="skip",
-        **cell,
-    )
 
 
 def distance_ends(frame: pd.DataFrame) -> np.ndarray:
@@ -85,6 +78,6 @@ def pair_labels(frame: pd.DataFrame) -> list[str]:
     return [theme.plain(" – ".join(pair)) for pair in frame[["region_a", "region_b"]].to_numpy()]
 
 
-def basis(sample) -> str:
+def basis(sample: Sample) -> str:
     """Return the size of a sample as text, such as "66 pairs of 12 regions"."""
     return f"{count(sample.n_pairs, 'pair')} of {count(sample.n_regions, 'region')}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import inf, isfinite, log10, nan
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -60,7 +61,7 @@ class RttFit(Result):
     def sentence(self) -> str:
         return f"{self.slope.sentence} {self.speed_in_fibre.sentence}"
 
-    def band(self, distance_km) -> pd.DataFrame:
+    def band(self, distance_km: np.typing.ArrayLike) -> pd.DataFrame:
         """Return the fitted line and its interval at each distance in km: distance_km, rtt_ms, low, high."""
         return _band(self.line, distance_km).rename(columns={"y": "rtt_ms"})
 
@@ -117,7 +118,7 @@ class ThroughputFit(Result):
     def estimates(self) -> tuple[Estimate, ...]:
         return (self.half_distance, self.factor, self.slope, self.pearson, self.spearman)
 
-    def band(self, distance_km) -> pd.DataFrame:
+    def band(self, distance_km: np.typing.ArrayLike) -> pd.DataFrame:
         """Return the fitted line and its interval at each distance in km: distance_km, throughput_bps, low, high."""
         band = _band(self.line, distance_km)
         band[["y", "low", "high"]] = 10 ** band[["y", "low", "high"]]
@@ -142,7 +143,7 @@ class ThroughputFit(Result):
         )
 
 
-def fit_rtt(pairs: pd.DataFrame, **options) -> RttFit:
+def fit_rtt(pairs: pd.DataFrame, **options: Any) -> RttFit:
     """
     Fit RTT on distance by ordinary least squares, one value per unordered pair (the median of both directions).
 
@@ -156,7 +157,7 @@ def fit_rtt(pairs: pd.DataFrame, **options) -> RttFit:
     return rtt_line(unordered(pairs, "rtt_ms"), **options)
 
 
-def rtt_line(sample: Sample, **options) -> RttFit:
+def rtt_line(sample: Sample, **options: Any) -> RttFit:
     """Fit as `fit_rtt` does, but to a sample whose values are RTTs in ms."""
     line = straight_line(sample, sample.frame.distance_km / THOUSAND_KM, sample.frame.value, **options)
     slope = _estimate(line, "slope", "RTT per distance", "RTT grows by {} of distance", "ms per 1,000 km")
@@ -175,7 +176,7 @@ def rtt_line(sample: Sample, **options) -> RttFit:
     )
 
 
-def fit_throughput(pairs: pd.DataFrame, **options) -> ThroughputFit:
+def fit_throughput(pairs: pd.DataFrame, **options: Any) -> ThroughputFit:
     """
     Fit log10(throughput) on distance by ordinary least squares, one value per unordered pair.
 
@@ -186,7 +187,7 @@ def fit_throughput(pairs: pd.DataFrame, **options) -> ThroughputFit:
     return throughput_line(unordered(pairs, "throughput_bps", combine="geometric mean"), **options)
 
 
-def throughput_line(sample: Sample, **options) -> ThroughputFit:
+def throughput_line(sample: Sample, **options: Any) -> ThroughputFit:
     """Fit as `fit_throughput` does, but to a sample whose values are throughputs in bit/s."""
     x, y = sample.frame.distance_km / THOUSAND_KM, np.log10(sample.frame.value)
     line = straight_line(sample, x, y, **options)
@@ -273,7 +274,7 @@ def _speed(slope: Estimate, reference_km_per_ms: float, name: str) -> Estimate:
     return replace(speed, estimate=nan, low=nan, high=nan, warnings=(*speed.warnings, caution))
 
 
-def _band(line: Line, distance_km) -> pd.DataFrame:
+def _band(line: Line, distance_km: np.typing.ArrayLike) -> pd.DataFrame:
     """Return the line and its interval at each distance: distance_km, y, low, high."""
     distance_km = np.asarray(distance_km, dtype=float)
     band = line.band(distance_km / THOUSAND_KM)

@@ -57,7 +57,7 @@ class RobustVariance:
         return float(np.clip(mean**2 / spread, 1.0, self.max_freedom)) if spread > 0 else 1.0
 
 
-def robust_variance(design: np.ndarray, residual: np.ndarray, combination) -> RobustVariance:
+def robust_variance(design: np.ndarray, residual: np.ndarray, combination: np.typing.ArrayLike) -> RobustVariance:
     """
     Compute the robust variance of a fit.
 

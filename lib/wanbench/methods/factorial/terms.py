@@ -47,14 +47,14 @@ class Factor:
 
     name: str
     middle: float = 0.0
-    levels: tuple = ()
-    ends: tuple = ()
+    levels: tuple[object, ...] = ()
+    ends: tuple[float, ...] = ()
 
     @property
     def is_contrast(self) -> bool:
         return bool(self.levels)
 
-    def code(self, values) -> np.ndarray:
+    def code(self, values: np.typing.ArrayLike) -> np.ndarray:
         """Return the numbers that code these values of the factor."""
         if self.is_contrast:
             return np.where(pd.Series(values).astype(object).to_numpy() == self.levels[1], 0.5, -0.5)
@@ -107,7 +107,7 @@ def effect_words(effects: str) -> str:
     return re.sub(r"\w+", lambda name: word(name[0]), effects).replace(":", " × ")
 
 
-def level_label(name: str, level) -> str:
+def level_label(name: str, level: object) -> str:
     """
     Return a level of a factor as text, with its unit.
 
@@ -119,7 +119,7 @@ def level_label(name: str, level) -> str:
     return quantity(float(level), UNITS[name]) if level and name in UNITS else f"{level:g}"
 
 
-def factors_of(runs: pd.DataFrame, names: Sequence[str], contrasts: Mapping[str, tuple]) -> list[Factor]:
+def factors_of(runs: pd.DataFrame, names: Sequence[str], contrasts: Mapping[str, tuple[object, ...]]) -> list[Factor]:
     """
     Make a Factor, numeric or a contrast of two levels, for each column in `names`.
 
@@ -136,7 +136,7 @@ def factors_of(runs: pd.DataFrame, names: Sequence[str], contrasts: Mapping[str,
     return factors
 
 
-def chosen_terms(names: list[str], interactions) -> list[tuple[str, ...]]:
+def chosen_terms(names: list[str], interactions: Sequence[tuple[str, ...]] | str) -> list[tuple[str, ...]]:
     """
     Return the interactions to fit, each as a tuple of factors.
 
@@ -169,7 +169,7 @@ def columns(codes: Mapping[str, np.ndarray], terms: Sequence[tuple[str, ...]]) -
     return np.column_stack([np.ones(n), *codes.values(), *products])
 
 
-def with_blocks(design: np.ndarray, blocks) -> np.ndarray:
+def with_blocks(design: np.ndarray, blocks: pd.Series | None) -> np.ndarray:
     """Add columns to a design so that each block has an offset, 0 on average over runs. Without blocks, add none."""
     if blocks is None:
         return design
@@ -177,7 +177,7 @@ def with_blocks(design: np.ndarray, blocks) -> np.ndarray:
     return np.column_stack([design, (levels - levels.mean(axis=0))[:, 1:]])
 
 
-def block_half_width(rest, blocks, level: float) -> float:
+def block_half_width(rest: np.ndarray, blocks: pd.Series | None, level: float) -> float:
     """
     Compute half the width of Student's t interval of the mean over blocks, to allow for blocks that were not run.
 
@@ -210,7 +210,7 @@ def slopes(name: str, codes: Mapping[str, np.ndarray], terms: Sequence[tuple[str
 
 def usable_runs(
     observations: pd.DataFrame, response: str, factors: list[str], contrasts: Sequence[str], block: str | None
-) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, tuple]]:
+) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, tuple[object, ...]]]:
     """
     Select the runs that can be analysed: those with a value of every factor and a positive response.
 

@@ -1,6 +1,7 @@
 """Check a lab: which network it measured, whether emulated links delivered what was requested, how full links were."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from wanbench.checks import check_kind
 from wanbench.findings import Finding
@@ -11,7 +12,7 @@ from .verdicts import Verdicts
 __all__ = ["Verdicts", "network"]
 
 
-def network(lab: Mapping) -> Finding:
+def network(lab: Mapping[str, Any]) -> Finding:
     """
     Return a finding that states which network a run measured: emulated links or the real one.
 

@@ -4,6 +4,7 @@ Judge emulated links: compare requested and delivered RTT, jitter, loss and rate
 
 from collections.abc import Callable
 from math import ceil, hypot, nan, sqrt
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ import scipy
 from wanbench.checks import check_choice
 from wanbench.formatting import percent, quantity
 from wanbench.methods.distance.inflation import order_interval
-from wanbench.methods.result import exact_binomial, t_quantile
+from wanbench.methods.result import Fields, exact_binomial, t_quantile
 
 from . import verdicts
 from .verdicts import Verdicts, answered, groups, judged, link_both_ways, link_of, or_unknown, row_of
@@ -46,7 +47,7 @@ def rtt(echoes: pd.DataFrame, links: pd.DataFrame, *, statistic: str = "median")
     """
     mean = check_choice("statistic", statistic, ("median", "mean")) == "mean"
 
-    def judge(values, there, back):
+    def judge(values: np.ndarray, there: Any, back: Any) -> Fields:
         requested = float(there.delay_ms) + float(back.delay_ms)
         allowed = RTT_MS + RTT_SHARE * requested
         if not mean:
@@ -71,7 +72,7 @@ def jitter(echoes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     outside the limit, and "unknown" if only the estimate is.
     """
 
-    def judge(values, there, back):
+    def judge(values: np.ndarray, there: Any, back: Any) -> Fields:
         requested = hypot(float(there.jitter_ms), float(back.jitter_ms))
         n, delivered, tail = effective_n(values), float(values.std(ddof=1)), (1 - LEVEL) / 2
         low, high = (delivered * sqrt((n - 1) / scipy.stats.chi2.ppf(q, n - 1)) for q in (1 - tail, tail))
@@ -81,7 +82,9 @@ def jitter(echoes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     return _of_echoes(echoes, links, "jitter", limit, 2, judge)
 
 
-def _of_echoes(echoes, links, name: str, limit: str, minimum: int, judge: Callable[..., dict]) -> Verdicts:
+def _of_echoes(
+    echoes: pd.DataFrame, links: pd.DataFrame, name: str, limit: str, minimum: int, judge: Callable[..., Fields]
+) -> Verdicts:
     """
     Make one row per direction of a link.
 
@@ -102,7 +105,7 @@ def _of_echoes(echoes, links, name: str, limit: str, minimum: int, judge: Callab
     return Verdicts.of(rows)
 
 
-def _if_clear(row: dict, n: float) -> dict:
+def _if_clear(row: Fields, n: float) -> Fields:
     """
     Return the row; its verdict is "unknown" if the estimate is outside the limit but part of its interval is inside.
     """
@@ -180,7 +183,7 @@ def rate(transfers: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     return Verdicts.of(rows)
 
 
-def wire_bps(row) -> float:
+def wire_bps(row: Any) -> float:
     """Compute a transfer's throughput with its TCP or UDP and IP headers; NaN if the payload per packet is unknown."""
     udp = row.protocol == "UDP"
     payload = row.block_bytes if udp else row.mss_bytes

@@ -112,23 +112,15 @@ class Capacity(Result):
         return self.links
 
     def formatted_table(self) -> pd.DataFrame:
-        rows = [
-            (
-                f"{start} to {end}",
-                count(len(part), "test"),
-                quantity(part.max_utilisation.max(), "fraction"),
-                _packets(part.packets_queue_dropped),
-                quantity(part.max_backlog_ms.max(), "ms"),
-                quantity(part.longest_backlog_s.max(), "s"),
-            )
-            for (start, end), part in self.links.groupby(["link_from", "link_to"], sort=False)
-        ]
+        rows = []
+        for ends, part in self.links.groupby(["link_from", "link_to"], sort=False):
+            largest = (part.max_backlog_ms.max(), "ms"), (part.longest_backlog_s.max(), "s")
+            dropped = part.packets_queue_dropped
+            lost = count(int(dropped.sum()), "packet") if dropped.notna().any() else "not known"
+            row = (" to ".join(ends), count(len(part), "test"), quantity(part.max_utilisation.max(), "fraction"))
+            rows.append((*row, lost, *(quantity(*one) for one in largest)))
         heads = ["link", "tests", "largest utilisation", "dropped by its queue", "longest backlog", "backlog for"]
         return pd.DataFrame(rows, columns=heads)
-
-
-def _packets(counts):
-    return count(int(counts.sum()), "packet") if counts.notna().any() else "not known"
 
 
 def capacity(samples: pd.DataFrame) -> Capacity:
@@ -168,7 +160,7 @@ def by_link(loads: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def _backlogs(samples):
+def _backlogs(samples: pd.DataFrame) -> pd.DataFrame:
     """
     Return, for each test and link, the largest backlog in ms, and the longest period with a backlog in every sample.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import isnan, nan
 from textwrap import wrap
 from typing import Any
@@ -16,7 +16,7 @@ from wanbench.errors import MissingDataError, ParameterError
 from wanbench.figures import primitives, theme
 from wanbench.findings import Finding
 from wanbench.formatting import count, interval, percent, quantity
-from wanbench.methods.result import RowsResult
+from wanbench.methods.result import Fields, RowsResult
 
 COLUMNS = [
     "run_id", "from_region", "to_region", "quantity", "unit", "requested", "delivered", "low", "high", "level", "error",
@@ -63,7 +63,7 @@ class Verdicts(RowsResult):
     """
 
     @classmethod
-    def of(cls, rows: list[dict]) -> Verdicts:
+    def of(cls, rows: Sequence[Fields]) -> Verdicts:
         """Make verdicts from rows made with `row_of`."""
         return cls(pd.DataFrame(rows, columns=COLUMNS))
 
@@ -119,19 +119,10 @@ class Verdicts(RowsResult):
         rows = []
         for row in self.rows.itertuples(index=False):
             delivered, ends = interval(row.delivered, row.low, row.high, row.unit)
-            rows.append(
-                {
-                    "link": f"{row.from_region} to {row.to_region}",
-                    "quantity": row.quantity,
-                    "requested": quantity(row.requested, row.unit),
-                    "delivered": delivered,
-                    "interval": f"{ends} ({percent(row.level)})" if ends else "none",
-                    "limit": row.limit,
-                    "n": f"{row.n:,}",
-                    "verdict": row.verdict,
-                    "note": row.note,
-                }
-            )
+            cells = {"link": f"{row.from_region} to {row.to_region}", "quantity": row.quantity}
+            cells |= {"requested": quantity(row.requested, row.unit), "delivered": delivered}
+            cells |= {"interval": f"{ends} ({percent(row.level)})" if ends else "none", "limit": row.limit}
+            rows.append(cells | {"n": f"{row.n:,}", "verdict": row.verdict, "note": row.note})
         return pd.DataFrame(rows)
 
     def figure(self) -> go.Figure:
@@ -191,7 +182,7 @@ def used_limits(rows: pd.DataFrame) -> pd.Series:
     return rows.error / rows.allowed.fillna(to_end).clip(lower=TINY)
 
 
-def _finding(row, page: str) -> Finding:
+def _finding(row: Any, page: str) -> Finding:
     judged = row.n_links - row.n_unknown
     name = NAMES.get(row.quantity) or row.quantity
     are = "is" if judged == 1 else "are"
@@ -267,14 +258,14 @@ def answered(echoes: pd.DataFrame) -> pd.DataFrame:
     return echoes[echoes.rtt_ms.notna() & ~echoes.duplicate.astype(bool) & ~echoes.lost.astype(bool)]
 
 
-def row_of(key, name: str, unit: str, level: float, limit: str, n: int) -> dict:
+def row_of(key: tuple[str, str, str], name: str, unit: str, level: float, limit: str, n: int) -> Fields:
     """Return a row of `Verdicts.rows` with verdict "unknown", all measured numbers NaN, and run and ends from `key`."""
     start = dict(zip(LINK_KEY, key, strict=True)) | {"quantity": name, "unit": unit}
     numbers = dict.fromkeys(("requested", "delivered", "low", "high", "error", "allowed"), nan)
     return {**start, **numbers, "level": level, "limit": limit, "n": n, "verdict": UNKNOWN, "note": ""}
 
 
-def judged(requested, delivered, low, high, allowed=nan, note="") -> dict:
+def judged(requested: float, delivered: float, low: float, high: float, allowed: float = nan, note: str = "") -> Fields:
     """
     Return the columns of a row that depend on the measurement: all numbers, the verdict and the note.
 
@@ -287,7 +278,7 @@ def judged(requested, delivered, low, high, allowed=nan, note="") -> dict:
     return {**numbers, "error": error, "allowed": allowed, "verdict": verdict, "note": note}
 
 
-def or_unknown(row: dict, request, reason: str) -> dict:
+def or_unknown(row: Fields, request: object, reason: str) -> Fields:
     """Return the row; if its verdict is "unknown", add the note `reason` or, without a request, that it is missing."""
     if row["verdict"] == UNKNOWN and not row["note"]:
         row["note"] = "the tables do not say what was requested" if request is None else reason

@@ -9,6 +9,8 @@ from math import log
 
 from wanbench.formatting import count, number, span
 
+from .places import Skew
+
 BAND = (93.0, 97.0)  # Coverage in per cent that is close enough to 95 %
 # Lowest and highest coverage in per cent by quantity and number of regions, over surveys with effects of regions and of
 # pairs, on height and on slope, heavy tails of pairs, and missing pairs
@@ -38,7 +40,7 @@ FEW_BEYOND_COVERAGE = {"window W": {8: (87.0, 95.0), 16: (85.3, 96.0), 46: (63.7
 FEW_REGIONS = 16  # With this many regions or more, an interval that is too wide needs no caution
 
 
-def caution(quantity: str, n_units: int, skew=None) -> tuple[str, ...]:
+def caution(quantity: str, n_units: int, skew: Skew | None = None) -> tuple[str, ...]:
     """
     Return warnings if an interval's simulated coverage is outside `BAND`, or below it with skewed effects of regions.
 
@@ -47,8 +49,7 @@ def caution(quantity: str, n_units: int, skew=None) -> tuple[str, ...]:
 
     quantity: A key of `COVERAGE`.
     n_units: Number of independent units (places).
-    skew: The test for skewed effects (`places.Skew`). If it is significant, simulations with skewed effects are used,
-        too.
+    skew: The test for skewed effects. If it is significant, simulations with skewed effects are used, too.
     """
     cautions = ()
     size, (low, high) = _simulated(COVERAGE[quantity], n_units)

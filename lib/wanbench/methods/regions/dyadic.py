@@ -17,16 +17,17 @@ from wanbench.methods.result import t_quantile
 
 from .pairs import unordered_numbers
 
+Array = np.ndarray
 CHUNK_CELLS = 4_000_000  # Number of weights held at a time: 32 MB
 
 
-def touches(first: np.ndarray, second: np.ndarray, n_regions: int) -> np.ndarray:
+def touches(first: Array, second: Array, n_regions: int) -> Array:
     """Return a mask (regions, pairs) that is true where the region is an end of the pair."""
     region = np.arange(n_regions)[:, None]
     return (first == region) | (second == region)
 
 
-def region_sums(values: np.ndarray, first: np.ndarray, second: np.ndarray, n_regions: int) -> np.ndarray:
+def region_sums(values: Array, first: Array, second: Array, n_regions: int) -> Array:
     """Sum `values` (pairs, ...) over the pairs of each region; returns (regions, ...)."""
     total = np.zeros((n_regions, *values.shape[1:]))
     np.add.at(total, first, values)
@@ -35,14 +36,14 @@ def region_sums(values: np.ndarray, first: np.ndarray, second: np.ndarray, n_reg
     return total
 
 
-def sums(values: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
+def sums(values: Array, group: Array, n_groups: int) -> Array:
     """Sum `values` (rows, ...) over the rows of each group; returns (groups, ...)."""
     total = np.zeros((n_groups, *values.shape[1:]))
     np.add.at(total, group, values)
     return total
 
 
-def sandwich(design: np.ndarray, residual: np.ndarray, first, second, n_regions: int) -> np.ndarray:
+def sandwich(design: Array, residual: Array, first: Array, second: Array, n_regions: int) -> Array:
     """
     Compute the dyadic-cluster-robust covariance of OLS coefficients: (coefficients, coefficients).
 
@@ -63,7 +64,7 @@ def sandwich(design: np.ndarray, residual: np.ndarray, first, second, n_regions:
     return correction * bread @ meat @ bread
 
 
-def variance(without_region: np.ndarray, without_pair: np.ndarray):
+def variance(without_region: Array, without_pair: Array):
     """
     Compute the variance of a statistic: the jackknife over regions less the jackknife over pairs.
 
@@ -77,7 +78,7 @@ def variance(without_region: np.ndarray, without_pair: np.ndarray):
     return np.maximum(by_region - by_pair, by_pair)
 
 
-def jackknife(values: np.ndarray):
+def jackknife(values: Array):
     """Compute the jackknife variance from a statistic without each unit (units, ...); NaN if a value is not finite."""
     values = np.asarray(values, dtype=float)
     n = len(values)
@@ -86,7 +87,7 @@ def jackknife(values: np.ndarray):
     return np.where(finite, (n - 1) / n * ((values - values.mean(axis=0)) ** 2).sum(axis=0), np.nan)
 
 
-def region_weights(n_regions: int, resamples: int, seed: int, strata: np.ndarray | None = None) -> np.ndarray:
+def region_weights(n_regions: int, resamples: int, seed: int, strata: Array | None = None) -> Array:
     """
     Draw regions with replacement; return how often each region is drawn in each resample: (resamples, regions).
 
@@ -104,12 +105,12 @@ def region_weights(n_regions: int, resamples: int, seed: int, strata: np.ndarray
     return weights
 
 
-def pair_weights(weights: np.ndarray, first, second) -> np.ndarray:
+def pair_weights(weights: Array, first: Array, second: Array) -> Array:
     """Return how often each pair is drawn (rows, pairs), from how often each region is drawn (rows, regions)."""
     return weights[:, first] * np.where(first == second, 1.0, weights[:, second])
 
 
-def weighted_sums(weights: np.ndarray, values: np.ndarray, first, second) -> np.ndarray:
+def weighted_sums(weights: Array, values: Array, first: Array, second: Array) -> Array:
     """
     Sum `values` (pairs, k), weighted by the product of regions' weights (resamples, regions): (resamples, k).
 
@@ -126,7 +127,7 @@ def weighted_sums(weights: np.ndarray, values: np.ndarray, first, second) -> np.
     return total
 
 
-def weighted_median(values: np.ndarray, weights: np.ndarray, first, second) -> np.ndarray:
+def weighted_median(values: Array, weights: Array, first: Array, second: Array) -> Array:
     """
     Compute the median over pairs for each row of region weights (resamples, regions); NaN if a resample has no pair.
 
@@ -137,7 +138,7 @@ def weighted_median(values: np.ndarray, weights: np.ndarray, first, second) -> n
     return np.concatenate([medians(values, pair_weights(part, first, second)) for part in chunks])
 
 
-def medians(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def medians(values: Array, weights: Array) -> Array:
     """Compute the median of `values` (n,) for each row of weights (rows, n); NaN for a row without weight."""
     order = np.argsort(values, kind="stable")
     values, below = values[order], np.cumsum(weights[:, order], axis=1)
@@ -149,7 +150,7 @@ def medians(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return median
 
 
-def means_without(values: np.ndarray, first, second, n_regions: int) -> tuple[np.ndarray, np.ndarray]:
+def means_without(values: Array, first: Array, second: Array, n_regions: int) -> tuple[Array, Array]:
     """
     Compute the means of `values` (rows, k) without each region: (regions, k), and without each pair: (pairs, k).
 
@@ -162,7 +163,7 @@ def means_without(values: np.ndarray, first, second, n_regions: int) -> tuple[np
     return without_region, (total - sums(values, pair, pair.max() + 1)) / (n - np.bincount(pair))[:, None]
 
 
-def ratio(over: np.ndarray, under: np.ndarray, first, second, n_regions: int, level: float) -> tuple[float, float]:
+def ratio(over: Array, under: Array, first: Array, second: Array, n_regions: int, level: float) -> tuple[float, float]:
     """
     Compute the sum of `over` divided by the sum of `under`, and half the width of the interval.
 

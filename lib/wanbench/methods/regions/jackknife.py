@@ -50,7 +50,7 @@ class Sums:
     n_pairs: int
 
     @classmethod
-    def of(cls, design: np.ndarray, y: np.ndarray, first, second, n_regions: int) -> Sums:
+    def of(cls, design: np.ndarray, y: np.ndarray, first: np.ndarray, second: np.ndarray, n_regions: int) -> Sums:
         """Compute the sums from a design (pairs, k), y (pairs,), and the indices of each pair's regions."""
         k = design.shape[1]
         outer, cross = np.zeros((n_regions, n_regions, k, k)), np.zeros((n_regions, n_regions, k))
@@ -164,11 +164,11 @@ def _equations(sums: Sums, pair: float, region: np.ndarray, forms: np.ndarray):
     ux, uy = sums.outer_of_region[:, :k].reshape(G * k, sums.k), sums.cross_of_region[:, :k].reshape(G * k)
     xx, xy, yy = sums.total_outer, sums.total_cross, sums.square
 
-    def once(ab, au, ub):
+    def once(ab: np.ndarray, au: np.ndarray, ub: np.ndarray):
         """Return A' V^-1 B from A'B, A'U and U'B."""
         return (ab - au @ q @ ub) / pair
 
-    def twice(ab, au, ub):
+    def twice(ab: float | np.ndarray, au: np.ndarray, ub: np.ndarray):
         """Return A' V^-2 B from the same products."""
         return (ab - au @ q2 @ ub) / pair**2
 
@@ -220,19 +220,19 @@ class LeaveOut:
     model_without: np.ndarray
     lost: np.ndarray
 
-    def determined(self, combination) -> np.ndarray:
+    def determined(self, combination: np.typing.ArrayLike) -> np.ndarray:
         """Return whether each combination (..., k) of coefficients can be determined without any single region."""
         moved = np.einsum("gab,...b->...ga", self.lost, np.asarray(combination, dtype=float))
         return np.abs(moved).max(axis=(-2, -1)) < LOST
 
-    def _expected(self, combination) -> np.ndarray:
+    def _expected(self, combination: np.typing.ArrayLike) -> np.ndarray:
         """
         Return the covariance, by the model, of a combination's values without each region: (..., regions, regions).
         """
         combination = np.asarray(combination, dtype=float)
         return np.einsum("...a,gahb,...b->...gh", combination, self.model_without, combination)
 
-    def scale(self, combination) -> Any:
+    def scale(self, combination: np.typing.ArrayLike) -> Any:
         """
         Return the factor that corrects the jackknife variance of a combination (..., k): its true variance over the
         expectation of its jackknife variance, both under the working model.
@@ -242,7 +242,7 @@ class LeaveOut:
         with np.errstate(divide="ignore", invalid="ignore"):
             return model / ((n - 1) / n * np.einsum("...gg->...", self._expected(combination)))
 
-    def spread(self, combination) -> tuple[np.ndarray, np.ndarray]:
+    def spread(self, combination: np.typing.ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """
         Compute the variance and degrees of freedom of combinations (..., k) of the coefficients.
 
@@ -255,7 +255,7 @@ class LeaveOut:
         variance = self.scale(combination) * dyadic.jackknife(moved)
         return np.where(self.determined(combination), variance, np.nan), np.maximum(freedom, FEWEST_DEGREES)
 
-    def half(self, combination, level: float) -> Any:
+    def half(self, combination: np.typing.ArrayLike, level: float) -> Any:
         """Compute half the width of the interval of combinations (..., k) of the coefficients."""
         variance, freedom = self.spread(combination)
         with np.errstate(invalid="ignore"):
@@ -287,7 +287,7 @@ def leave_out(sums: Sums, components: Components) -> LeaveOut:
     return LeaveOut(inverse @ sums.total_cross, without, model, omega, lost)
 
 
-def pseudo_inverses(matrices: np.ndarray, zero) -> tuple[np.ndarray, np.ndarray]:
+def pseudo_inverses(matrices: np.ndarray, zero: float | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     Compute the pseudo-inverses of symmetric matrices (cases, k, k), and the projections onto their null spaces.
 

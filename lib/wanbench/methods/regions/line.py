@@ -12,9 +12,10 @@ choices.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import nan
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -52,7 +53,7 @@ ASSUMPTION = (
 )
 
 
-def fisher_z(r):
+def fisher_z(r: float | np.ndarray) -> Any:
     """
     Compute Fisher's z of a correlation; it is finite even for a perfect correlation.
 
@@ -113,7 +114,7 @@ def spearman(x: np.ndarray, y: np.ndarray) -> float:
         return float(a @ b / np.sqrt((a @ a) * (b @ b)))
 
 
-def spearman_without(x: np.ndarray, y: np.ndarray, first, second, n_regions: int) -> np.ndarray:
+def spearman_without(x: np.ndarray, y: np.ndarray, first: np.ndarray, second: np.ndarray, n_regions: int) -> np.ndarray:
     """Compute Spearman's rho without each region: (regions,)."""
     region = np.arange(n_regions)[:, None]
     return np.array([spearman(x[kept], y[kept]) for kept in (first != region) & (second != region)])
@@ -144,7 +145,7 @@ class Part:
     others: tuple[Interval, ...] = ()
     standard_error: float = nan
 
-    def estimate(self, change: Callable[[float], float] = float, **fields) -> Estimate:
+    def estimate(self, change: Callable[[float], float] = float, **fields: Any) -> Estimate:
         """
         Return the parameter as an Estimate.
 
@@ -189,7 +190,7 @@ class Line:
         """The number of units that intervals treat as independent."""
         return self.grouped.n if self.grouped else 0
 
-    def band(self, x) -> pd.DataFrame:
+    def band(self, x: np.typing.ArrayLike) -> pd.DataFrame:
         """Return the line at `x` with its interval: columns x, y, low, high."""
         x = np.asarray(x, dtype=float)
         y = self.intercept.value + self.slope.value * x
@@ -222,7 +223,7 @@ class Standardisation:
         intercept = self.mean_y + self.sd_y * solved[..., 0] - slope * self.mean_x
         return np.stack([intercept, slope, solved[..., 2]], axis=-1)
 
-    def height(self, x) -> np.ndarray:
+    def height(self, x: np.typing.ArrayLike) -> np.ndarray:
         """
         Return weights (..., 2): their product with (intercept, slope) of the standardised line is the height of the
         original line at x (...), less the mean of y.
@@ -238,13 +239,13 @@ class Standardisation:
 
 def straight_line(
     sample: Sample,
-    x: np.ndarray,
-    y: np.ndarray,
+    x: np.typing.ArrayLike,
+    y: np.typing.ArrayLike,
     *,
     level: float = 0.95,
     resamples: int = 10_000,
     seed: int = 0,
-    cluster=places.PLACE,
+    cluster: places.Cluster = places.PLACE,
 ) -> Line:
     """
     Fit the line, with intervals that treat places, or other clusters of regions, as the independent units.
@@ -280,8 +281,8 @@ def straight_line(
         lost = np.flatnonzero((np.abs(left.lost) > LOST).any(axis=(1, 2)))
         if len(lost):
             notes.append(f"no interval: the pairs without {grouped.names[lost[0]]} do not determine a line")
-        main, errors = _main(x, y, values, moments, scale, left, grouped, level)
-        others = _others(x, y, values, moments, scale, grouped, level, (resamples, seed))
+        fitted = _Fitted(x, y, values, moments, scale, grouped, level)
+        (main, errors), others = fitted.main(left), fitted.others(resamples, seed)
     parts = {
         name: Part(value, main.get(name, Interval(SCALED)), naive, others.get(name, ()), errors.get(name, nan))
         for name, value, naive in zip(NAMES, values, _naive(x, y, values, level), strict=True)
@@ -318,58 +319,65 @@ def _method(scale: Standardisation, left: LeaveOut | None) -> str:
     return method + (f", t with {number(freedom, 1)} degrees of freedom for the slope" if freedom > 0 else "")
 
 
-def _main(x, y, values, moments, scale, left, grouped, level) -> tuple[dict[str, Interval], dict[str, float]]:
-    """Return the main intervals by parameter, and the standard errors of intercept and slope."""
-    first, second, n = grouped.first, grouped.second, grouped.n
-    total = moments.sum(axis=0)
-    without = total - dyadic.region_sums(moments, first, second, n)
-    rho_without = spearman_without(x, y, first, second, n)
-    intervals = {
-        "pearson": pearson_interval(total, without, left, level),
-        "spearman": spearman_interval(values[3], rho_without, left, level),
-    }
-    errors = {}
-    for name, value, weights in (("intercept", values[0], scale.height(0.0)), ("slope", values[1], scale.slope)):
-        half = left.half(weights, level)
-        intervals[name] = Interval(SCALED, value - half, value + half)
-        errors[name] = float(np.sqrt(left.spread(weights)[0]))
-    return intervals, errors
+@dataclass(frozen=True)
+class _Fitted:
+    """A line through all pairs, with the sums over pairs and the units that its intervals need."""
+
+    x: np.ndarray
+    y: np.ndarray
+    values: Sequence[float]
+    moments: np.ndarray
+    scale: Standardisation
+    grouped: places.Units
+    level: float
+
+    def main(self, left: LeaveOut) -> tuple[dict[str, Interval], dict[str, float]]:
+        """Return the main intervals by parameter, and the standard errors of intercept and slope."""
+        values, grouped, total = self.values, self.grouped, self.moments.sum(axis=0)
+        without = total - dyadic.region_sums(self.moments, grouped.first, grouped.second, grouped.n)
+        rho_without = spearman_without(self.x, self.y, grouped.first, grouped.second, grouped.n)
+        intervals = {
+            "pearson": pearson_interval(total, without, left, self.level),
+            "spearman": spearman_interval(values[3], rho_without, left, self.level),
+        }
+        errors = {}
+        for name, value, weights in zip(NAMES, values[:2], (self.scale.height(0.0), self.scale.slope), strict=False):
+            half = left.half(weights, self.level)
+            intervals[name] = Interval(SCALED, value - half, value + half)
+            errors[name] = float(np.sqrt(left.spread(weights)[0]))
+        return intervals, errors
+
+    def others(self, resamples: int, seed: int) -> dict[str, tuple[Interval, ...]]:
+        """Return the intervals of intercept, slope and r shown for comparison; the sandwich gives none for r."""
+        x, values, moments, grouped, back = self.x, self.values, self.moments, self.grouped, self.scale.back
+        first, second, n, joined = grouped.first, grouped.second, grouped.n, grouped.both
+        t, centre, total = t_quantile(self.level, n - PARAMETERS), np.array(values[:3]), moments.sum(axis=0)
+        pairs = dyadic.sums(moments, joined, joined.max() + 1)
+        left = [back(solve(total - taken)) for taken in (dyadic.region_sums(moments, first, second, n), pairs)]
+        # The jackknife of r is computed on Fisher's z, which is nearly symmetric.
+        for fits in (centre, *left):
+            fits[..., 2] = fisher_z(fits[..., 2])
+        half = t * np.sqrt(dyadic.variance(*left))
+        jackknifed = np.stack([centre - half, centre + half])
+        jackknifed[:, 2] = np.tanh(jackknifed[:, 2])
+
+        residual = self.y - values[0] - values[1] * x
+        spread = np.diag(dyadic.sandwich(np.column_stack([np.ones_like(x), x]), residual, first, second, n))
+        robust = t * np.sqrt(np.where(spread >= 0, spread, nan))
+
+        weights = dyadic.region_weights(n, resamples, seed)
+        resampled = back(solve(dyadic.weighted_sums(weights, moments, first, second)))
+        finite = resampled[np.isfinite(resampled).all(axis=1)]
+        drawn = np.quantile(finite, tails(self.level), axis=0) if len(finite) else np.full((2, 3), nan)
+
+        others = {}
+        for k, name in enumerate(NAMES[:3]):
+            sandwich = [Interval(SANDWICH, values[k] - robust[k], values[k] + robust[k])] if k < len(robust) else []
+            others[name] = (Interval(DYADIC, *jackknifed[:, k]), *sandwich, Interval(BOOTSTRAP, *drawn[:, k]))
+        return others
 
 
-def _others(x, y, values, moments, scale, grouped, level, drawing) -> dict[str, tuple[Interval, ...]]:
-    """Return the intervals of intercept, slope and r shown for comparison; the sandwich gives none for r."""
-    first, second, n = grouped.first, grouped.second, grouped.n
-    t = t_quantile(level, n - PARAMETERS)
-    centre = np.array(values[:3])
-    total, joined = moments.sum(axis=0), grouped.both
-    without_unit, without_pair = (
-        scale.back(solve(total - taken))
-        for taken in (dyadic.region_sums(moments, first, second, n), dyadic.sums(moments, joined, joined.max() + 1))
-    )
-    # The jackknife of r is computed on Fisher's z, which is nearly symmetric.
-    for fits in (centre, without_unit, without_pair):
-        fits[..., 2] = fisher_z(fits[..., 2])
-    half = t * np.sqrt(dyadic.variance(without_unit, without_pair))
-    jackknifed = np.stack([centre - half, centre + half])
-    jackknifed[:, 2] = np.tanh(jackknifed[:, 2])
-
-    residual = y - values[0] - values[1] * x
-    spread = np.diag(dyadic.sandwich(np.column_stack([np.ones_like(x), x]), residual, first, second, n))
-    robust = t * np.sqrt(np.where(spread >= 0, spread, nan))
-
-    weights = dyadic.region_weights(n, *drawing)
-    resampled = scale.back(solve(dyadic.weighted_sums(weights, moments, first, second)))
-    finite = resampled[np.isfinite(resampled).all(axis=1)]
-    drawn = np.quantile(finite, tails(level), axis=0) if len(finite) else np.full((2, 3), nan)
-
-    others = {}
-    for k, name in enumerate(NAMES[:3]):
-        sandwich = [Interval(SANDWICH, values[k] - robust[k], values[k] + robust[k])] if k < len(robust) else []
-        others[name] = (Interval(DYADIC, *jackknifed[:, k]), *sandwich, Interval(BOOTSTRAP, *drawn[:, k]))
-    return others
-
-
-def _naive(x, y, values, level) -> list[Interval]:
+def _naive(x: np.ndarray, y: np.ndarray, values: Sequence[float], level: float) -> list[Interval]:
     """Compute the intervals that treat pairs as independent: OLS with t; Fisher's z (for rho: Bonett & Wright 2000)."""
     n, (intercept, slope, r, rho) = len(x), values
     off = x - x.mean()

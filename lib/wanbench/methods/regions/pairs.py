@@ -11,6 +11,7 @@ import pandas as pd
 from wanbench.checks import check_choice, check_columns, refusal
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number
+from wanbench.methods.result import Fields
 from wanbench.methods.sizes import SIZED, beyond_size
 from wanbench.regions import light_rtt_ms
 
@@ -106,9 +107,9 @@ class Sample:
     def both(self) -> np.ndarray:
         return unordered_numbers(self.first, self.second, self.n_regions)
 
-    def counted(self, grouped=None) -> dict:
-        """Return the fields `n`, `n_regions` and, with `grouped` (`places.Units`), `n_places` of an Estimate."""
-        return {"n": self.n_pairs, "n_regions": self.n_regions} | ({"n_places": grouped.n} if grouped else {})
+    def counted(self, n_places: int) -> Fields:
+        """Return the fields `n`, `n_regions` and `n_places` of an Estimate."""
+        return {"n": self.n_pairs, "n_regions": self.n_regions, "n_places": n_places}
 
     def __repr__(self) -> str:
         return f"<{count(self.n_pairs, 'pair')} of {count(self.n_regions, 'region')} with {self.column}>"

@@ -22,10 +22,11 @@ from wanbench.formatting import count, number, p_value
 from wanbench.regions import catalogue, distance_km
 
 from . import dyadic
-from .pairs import FEWEST_FOR_INTERVAL, unordered_numbers
+from .pairs import FEWEST_FOR_INTERVAL, Sample, unordered_numbers
 
 PLACE = "place"
 REGION = "region"
+Cluster = str | float | Mapping[str, str]  # as in `units`
 # Regions at most this far apart are one place: the round trip of light in fibre is 1 ms, and no cloud has two sites of
 # the same name farther apart
 PLACE_KM = 100.0
@@ -77,9 +78,9 @@ class Units:
         return (f"no interval from {count(self.n, 'place')}; it needs at least {FEWEST_FOR_INTERVAL}",)
 
 
-def units(sample, cluster: str | float | Mapping[str, str] = PLACE) -> Units:
+def units(sample: Sample, cluster: Cluster = PLACE) -> Units:
     """
-    Group the regions of a sample (`Sample`) into units.
+    Group the regions of a sample into units.
 
     Distances come from the pairs of the sample, or else from the region catalogue.
 
@@ -108,7 +109,7 @@ def units(sample, cluster: str | float | Mapping[str, str] = PLACE) -> Units:
     return Units(names, of_region, of_region[sample.first], of_region[sample.second])
 
 
-def unit_of_region(sample) -> dict[str, str]:
+def unit_of_region(sample: Sample) -> dict[str, str]:
     """
     Return the unit of each region, by name of region, in the whole sample.
 
@@ -118,7 +119,7 @@ def unit_of_region(sample) -> dict[str, str]:
     return dict(zip(sample.regions, (grouped.names[k] for k in grouped.of_region), strict=True))
 
 
-def _distances(sample, regions: list[str]) -> np.ndarray:
+def _distances(sample: Sample, regions: list[str]) -> np.ndarray:
     """Return the distances in km between all regions, from the pairs, or else from the catalogue, or else infinite."""
     far = np.full((len(regions),) * 2, np.inf)
     far[sample.first, sample.second] = far[sample.second, sample.first] = sample.frame.distance_km
@@ -215,7 +216,7 @@ class Skew:
         return f"the effects of places on the {self.of} are skewed ({size})"
 
 
-def skew_of_effects(residual: np.ndarray, x: np.ndarray, grouped) -> Skew | None:
+def skew_of_effects(residual: np.ndarray, x: np.ndarray, grouped: Units) -> Skew | None:
     """
     Test whether effects of units on the height or on the slope of a line are skewed (D'Agostino 1970).
 
@@ -223,7 +224,6 @@ def skew_of_effects(residual: np.ndarray, x: np.ndarray, grouped) -> Skew | None
     these residuals over x, through the mean of x. Of both tests, the one with the smaller p-value is returned.
 
     residual, x: The residual and the x of each pair.
-    grouped: The units (`Units`).
 
     Returns None for fewer than 8 units, or if the residuals do not vary.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -127,7 +127,7 @@ def with_and_without(
     return Sensitivity(with_all, without, left_out, _by_rule(pairs, flags), len(pairs), why, columns)
 
 
-def _rows(result) -> pd.DataFrame:
+def _rows(result: object) -> pd.DataFrame:
     names = ["quantity", "unit", "estimate", "low", "high"]
     return pd.DataFrame([[getattr(one, name) for name in names] for one in _estimates(result)], columns=names)
 
@@ -142,8 +142,8 @@ def _by_rule(pairs: pd.DataFrame, flags: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame([row for row in rows if row[2]], columns=["rule", "region", "n_pairs"])
 
 
-def _estimates(result) -> tuple[Estimate, ...]:
-    estimates = getattr(result, "estimates", result)
+def _estimates(result: object) -> tuple[Estimate, ...]:
+    estimates: Any = getattr(result, "estimates", result)
     if isinstance(estimates, Estimate) or not isinstance(estimates, Iterable):
         estimates = (estimates,)
     estimates = tuple(estimates)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from html import escape
 from numbers import Real
@@ -17,6 +18,7 @@ from wanbench.methods.result.estimate import (
     PAIRS_INDEPENDENT,
     VALUES_INDEPENDENT,
     Estimate,
+    Fields,
     Interval,
     exact_binomial,
     t_interval,
@@ -24,24 +26,9 @@ from wanbench.methods.result.estimate import (
     tails,
 )
 
-__all__ = [
-    "LEVEL",
-    "PAIRS_INDEPENDENT",
-    "VALUES_INDEPENDENT",
-    "Estimate",
-    "Interval",
-    "Result",
-    "RowsResult",
-    "cautions_html",
-    "exact_binomial",
-    "formatted_estimates",
-    "reasons",
-    "t_interval",
-    "t_quantile",
-    "table_html",
-    "tails",
-    "text_table",
-]
+__all__ = ["LEVEL", "PAIRS_INDEPENDENT", "VALUES_INDEPENDENT", "Estimate", "Fields", "Interval", "Result", "RowsResult"]
+__all__ += ["cautions_html", "exact_binomial", "formatted_estimates", "reasons", "t_interval", "t_quantile"]
+__all__ += ["table_html", "tails", "text_table"]
 
 
 class Result:
@@ -56,8 +43,8 @@ class Result:
 
     TITLE: ClassVar[str] = ""
 
-    def __init_subclass__(cls, **more):
-        super().__init_subclass__(**more)
+    def __init_subclass__(cls):
+        super().__init_subclass__()
         for name in {"figure", "map"} & vars(cls).keys():
             setattr(cls, name, theme.styled(vars(cls)[name]))
 
@@ -134,7 +121,7 @@ def text_table(frame: pd.DataFrame) -> pd.DataFrame:
     [['2,070', '0.123', '', 'a']]
     """
 
-    def text(value) -> str:
+    def text(value: object) -> str:
         if pd.isna(value):
             return ""
         is_number = isinstance(value, Real) and not isinstance(value, bool)
@@ -148,7 +135,7 @@ def reasons(left_out: pd.DataFrame) -> str:
     return ", ".join(f"{n:,} {reason}" for reason, n in sorted(left_out.reason.value_counts().items()))
 
 
-def formatted_estimates(estimates) -> pd.DataFrame:
+def formatted_estimates(estimates: Sequence[Estimate]) -> pd.DataFrame:
     """Return a row of text per estimate: quantity, estimate, interval, naive interval (if any has one), basis."""
     levels = dict.fromkeys(one.formatted_level for one in estimates)
     rows = [
@@ -172,6 +159,6 @@ def table_html(frame: pd.DataFrame, title: str = "") -> str:
     return f'<table class="estimates">{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 
-def cautions_html(cautions) -> str:
+def cautions_html(cautions: Iterable[str]) -> str:
     """Return an HTML paragraph per caution."""
     return "".join(f'<p class="caution">Caution: {escape(text)}.</p>' for text in cautions)

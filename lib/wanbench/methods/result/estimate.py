@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from html import escape
 from math import inf, isnan, nan
+from typing import Any
 
+import numpy as np
 import scipy
 
 from wanbench.findings import Finding
@@ -16,6 +18,8 @@ LEVEL = 0.95
 """Default confidence level of intervals."""
 PAIRS_INDEPENDENT = "naive interval"
 VALUES_INDEPENDENT = "values taken as independent"
+Fields = dict[str, Any]
+"""Values by name: the fields of an Estimate, or of a row of a table."""
 
 
 @dataclass(frozen=True)
@@ -149,20 +153,14 @@ class Estimate:
         cells = "".join(f"<tr><th scope='row'>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in rows)
         return f'<p>{escape(self.sentence)}</p><table class="estimate"><tbody>{cells}</tbody></table>'
 
-    def row(self) -> dict:
+    def row(self) -> Fields:
         """Return the estimate as a table row."""
         names = ("quantity", "estimate", "low", "high", "standard_error", "unit", "level")
-        return {name: getattr(self, name) for name in names} | {
-            "naive_low": self.naive.low,
-            "naive_high": self.naive.high,
-            "n": self.n,
-            "n_regions": self.n_regions,
-            "n_places": self.n_regions if self.n_places is None else self.n_places,
-            "basis": self.counted,
-            "method": self.method,
-            "assumption": self.assumption,
-            "warnings": "; ".join(self.warnings),
-        }
+        row: Fields = {name: getattr(self, name) for name in names}
+        row |= {"naive_low": self.naive.low, "naive_high": self.naive.high, "n": self.n, "n_regions": self.n_regions}
+        row["n_places"] = self.n_regions if self.n_places is None else self.n_places
+        row |= {"basis": self.counted, "method": self.method, "assumption": self.assumption}
+        return row | {"warnings": "; ".join(self.warnings)}
 
     def __float__(self) -> float:
         return float(self.estimate)
@@ -188,7 +186,7 @@ class Estimate:
             except OverflowError:  # the power of a distant end may exceed the range of floats
                 return inf
 
-        def ends(low, high):
+        def ends(low: float, high: float):
             if isnan(low) or isnan(high):
                 return nan, nan
             both = sorted((changed(low), changed(high)))
@@ -212,7 +210,7 @@ def tails(level: float = LEVEL) -> list[float]:
     return [(1 - level) / 2, (1 + level) / 2]
 
 
-def t_quantile(level: float, freedom) -> float:
+def t_quantile(level: float | np.ndarray, freedom: np.typing.ArrayLike) -> Any:
     """
     Return half the width, in standard errors, of a two-sided interval by Student's t; NaN if `freedom` is not positive.
 

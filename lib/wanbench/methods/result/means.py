@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, isfinite, nan, sqrt
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from wanbench.checks import check_level, check_number, refusal
 from wanbench.formatting import count, percent
-from wanbench.methods.result import Estimate, Interval, exact_binomial
+from wanbench.methods.result import Estimate, Fields, Interval, exact_binomial
 from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.sizes import numbers
 from wanbench.methods.tails.quantile_intervals import ranks
 from wanbench.methods.time.series import welch_freedom
 
 
-def half_width(values, level: float) -> float:
+def half_width(values: Sequence[float] | np.ndarray | pd.Series, level: float) -> float:
     """
     Compute half the width of Student's interval of a mean; NaN for fewer than two values.
 
@@ -39,11 +41,11 @@ def welch_half_width(sides: Sequence[np.ndarray], level: float) -> float:
     sizes = [len(side) for side in sides]
     if min(sizes) < 2:
         return nan
-    variances = [np.var(side, ddof=1) / len(side) for side in sides]
+    variances = [float(np.var(side, ddof=1)) / len(side) for side in sides]
     return t_quantile(level, welch_freedom(variances, sizes)) * sqrt(sum(variances))
 
 
-def ratio_estimate(log: float, half: float, *, unit: str = "times", **about) -> Estimate:
+def ratio_estimate(log: float, half: float, *, unit: str = "times", **about: Any) -> Estimate:
     """
     Make the Estimate of a ratio from its natural logarithm.
 
@@ -56,7 +58,7 @@ def ratio_estimate(log: float, half: float, *, unit: str = "times", **about) -> 
 
 
 def geometric_mean(
-    values, level: float, *, units: Sequence | None = None, unit_name: str = "trial", **about
+    values: ArrayLike, level: float, *, units: ArrayLike | None = None, unit_name: str = "trial", **about: Any
 ) -> Estimate:
     """
     Estimate the geometric mean of positive values by Student's t on logarithms, so the interval stays above zero.
@@ -77,8 +79,8 @@ def geometric_mean(
         raise refusal(f"a value of {about['quantity']}", float(bad), "finite numbers above 0, which have a logarithm")
     logs = pd.Series(np.log(values))
     means = logs if units is None else logs.groupby(np.asarray(units)).mean()
-    basis = count(len(logs), "trial")
-    basis += "" if units is None else f" of {count(len(means), unit_name)}"
+    of_units = count(len(means), unit_name)
+    basis = of_units if units is None else f"{count(len(logs), 'trial')} of {of_units}"
     half = half_width(means.to_numpy(), level)
     notes = about.pop("warnings", ())
     notes += () if isfinite(half) else (f"no interval: {'a single' if len(means) else 'no'} {unit_name}",)
@@ -86,7 +88,7 @@ def geometric_mean(
     return ratio_estimate(log, half, n=len(means), basis=basis, level=level, warnings=notes, **about)
 
 
-def ratio_of_differences(a, b, base, level: float) -> tuple[float, float, float]:
+def ratio_of_differences(a: ArrayLike, b: ArrayLike, base: ArrayLike, level: float) -> tuple[float, float, float]:
     """
     Compute (mean a - mean base) / (mean b - mean base), and both ends of its interval (Fieller 1954).
 
@@ -150,7 +152,9 @@ class Median(Estimate):
         return f"{'at least ' if self.at_least else ''}{self.formatted}{ends}"
 
 
-def median_of(values, censored=(), *, level: float = 0.95, **about) -> Median:
+def median_of(
+    values: ArrayLike, censored: Sequence[bool] | pd.Series = (), *, level: float = 0.95, **about: Any
+) -> Median:
     """
     Estimate the median over episodes, with an interval that is valid for any distribution.
 
@@ -194,10 +198,10 @@ def median_of(values, censored=(), *, level: float = 0.95, **about) -> Median:
         half, middle = half_width(np.log(values), 0.95), np.log(values).mean()
         ends = np.exp([middle - half, middle + half]).tolist()
         others = (Interval(f"{LOG_T}, 95 %, for the geometric mean", *ends),)
-    measured: dict = {"estimate": estimate, "low": low, "high": high, "n": n, "at_least": at_least, "level": level}
+    measured: Fields = {"estimate": estimate, "low": low, "high": high, "n": n, "at_least": at_least, "level": level}
     measured["warnings"] = tuple(notes)
     method = f"median; interval from {MEDIAN}; with fewer than six episodes, from the smallest to the largest value"
-    how: dict = {"unit": "s", "basis": count(n, "episode"), "method": method, "assumption": ALIKE}
+    how: Fields = {"unit": "s", "basis": count(n, "episode"), "method": method, "assumption": ALIKE}
     return Median(**measured, **how | about, others=others)
 
 
@@ -211,7 +215,7 @@ def upper_bound(n: int, level: float = 0.95) -> float:
     return 1 - (1 - level) ** (1 / n) if n else nan
 
 
-def share_of(hits: int, n: int, *, level: float = 0.95, unit_name: str = "episode", **about) -> Estimate:
+def share_of(hits: int, n: int, *, level: float = 0.95, unit_name: str = "episode", **about: Any) -> Estimate:
     """
     Estimate the share of hits among n, with its exact interval; without hits, the interval is from 0 to `upper_bound`.
 
@@ -221,7 +225,7 @@ def share_of(hits: int, n: int, *, level: float = 0.95, unit_name: str = "episod
     check_number("n", n, 0, whole=True)
     check_number("hits", hits, 0, n, whole=True)
     low, high = (0.0, upper_bound(n, level)) if not hits else exact_binomial(hits, n, level)
-    words: dict = {
+    words: Fields = {
         "basis": f"{hits:,} of {count(n, unit_name)}",
         "method": "Clopper & Pearson 1934" if hits else "one-sided exact bound, about 3/n",
         "assumption": f"{unit_name.capitalize()}s are independent",
@@ -230,7 +234,7 @@ def share_of(hits: int, n: int, *, level: float = 0.95, unit_name: str = "episod
     return Estimate(estimate=share, low=low, high=high, unit="fraction", n=n, level=level, **words | about)
 
 
-def mean_of(values, level: float, *, unit_name: str = "trial", **about) -> Estimate:
+def mean_of(values: ArrayLike, level: float, *, unit_name: str = "trial", **about: Any) -> Estimate:
     """
     Estimate the mean of independent, nearly normal values by Student's t; a single value has no interval.
 
@@ -239,5 +243,5 @@ def mean_of(values, level: float, *, unit_name: str = "trial", **about) -> Estim
     """
     values = np.asarray(values, dtype=float)
     mean, half = float(values.mean()), half_width(values, level)
-    words: dict = {"basis": count(len(values), unit_name)}
+    words: Fields = {"basis": count(len(values), unit_name)}
     return Estimate(estimate=mean, low=mean - half, high=mean + half, n=len(values), level=level, **words | about)

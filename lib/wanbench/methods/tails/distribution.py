@@ -25,7 +25,7 @@ from scipy import stats
 from wanbench.checks import check_level, refusal
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number
-from wanbench.methods.result import Estimate, Interval
+from wanbench.methods.result import Estimate, Fields, Interval
 from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.tails import quantile_intervals as order
 from wanbench.methods.time import series
@@ -305,13 +305,13 @@ class Tail:
         claim = f"{order.name(q)[1:]} % of the records of {self.name} took at most {{}}"
         numbers = (value if isfinite(value) else nan, low, high)
         how = (EFFECTIVE.format(kind) if kind else METHOD, ASSUMPTIONS[kind], _basis(self, q, kind, effective_n))
-        about: dict = {"level": level}
+        about: Fields = {"level": level}
         about["naive"] = Interval(NAIVE, *self.independent_interval(q, level)) if kind else Interval(NAIVE)
         about["warnings"] = (*self._interval_cautions(q, level, effective_n, high), *self.cautions)
         about["standard_error"] = width / (2 * stats.norm.ppf((1 + level) / 2)) if isfinite(width) else nan
         return Estimate(quantity, claim, *numbers, "ms", self.n, *how, **about)
 
-    def _interval_cautions(self, q, level, effective_n, high) -> tuple[str, ...]:
+    def _interval_cautions(self, q: float, level: float, effective_n: float, high: float) -> tuple[str, ...]:
         name = f"{order.name(q)} of {self.name}"
         if not isfinite(self.quantile(q)):
             return (f"{name} is longer than the time waited for records: {self._lost}",)

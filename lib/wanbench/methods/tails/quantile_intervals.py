@@ -15,16 +15,16 @@ from scipy import optimize, special, stats
 from wanbench.checks import refusal
 
 
-def check_quantile(q: float) -> float:
+def check_quantile(q: object) -> float:
     """Return a quantile as a float; ParameterError if it is not between 0 and 1."""
     if isinstance(q, bool) or not isinstance(q, int | float) or not 0 < q < 1:
         raise refusal("quantile", q, "a number between 0 and 1, such as 0.99")
     return float(q)
 
 
-def check_quantiles(at) -> list[float]:
+def check_quantiles(at: float | Iterable[float]) -> list[float]:
     """Return one quantile or several as a list; ParameterError if one is invalid or there is none."""
-    result: list = list(at) if isinstance(at, Iterable) and not isinstance(at, str) else [at]
+    result = list(at) if isinstance(at, Iterable) and not isinstance(at, str) else [at]
     if not result:
         raise refusal("at", at, "one quantile or more, such as 0.99")
     return [check_quantile(q) for q in result]
@@ -99,7 +99,7 @@ def position(n: float, q: float, share: float) -> float:
     n and the position need not be integers.
     """
 
-    def excess(position):
+    def excess(position: float):
         return float(special.betainc(position, n - position + 1, q)) - share
 
     # the beta function underflows far from the middle of a large n, so search within 12 standard deviations

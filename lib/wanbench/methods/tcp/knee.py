@@ -132,7 +132,7 @@ def least_squares(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[np
     return level + middle_y, falling + middle_y + middle_x
 
 
-def huber_weights(residual: np.ndarray, scale) -> np.ndarray:
+def huber_weights(residual: np.ndarray, scale: float | np.ndarray) -> np.ndarray:
     """Return the weights with which least squares minimise Huber's loss."""
     return np.minimum(1.0, HUBER * scale / np.maximum(np.abs(residual), 1e-300))
 
@@ -142,7 +142,7 @@ def mad_scale(residual: np.ndarray, smallest: float = 1e-9) -> float:
     return max(MAD_TO_SD * float(np.median(np.abs(residual))), smallest)
 
 
-def _between(x, sums) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _between(x: np.ndarray, sums: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """
     Return level, falling and cost with the knee just after the first m points; cost is infinite if the knee is
     elsewhere.
@@ -160,7 +160,7 @@ def _between(x, sums) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return level, falling, np.where(possible, cost, inf)
 
 
-def _on_a_point(x, sums) -> tuple[np.ndarray, np.ndarray]:
+def _on_a_point(x: np.ndarray, sums: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Return level and cost with the knee on each point: later points fall by their distance from it."""
     after = {name: value[:, -1:] - value[:, 1:] for name, value in sums.items()}
     total = sums["1"][:, -1:]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from wanbench.checks import check_number
 
@@ -40,7 +41,7 @@ UNITS = {"W": "bytes", "p": "fraction", "C": "bit/s"}
 CONSTANT = "constant"  # Name of the model with one throughput for all pairs: the baseline that a useful model must beat
 
 
-def window_limited_bps(window_bytes, rtt_ms, capacity_bps=np.inf):
+def window_limited_bps(window_bytes: ArrayLike, rtt_ms: ArrayLike, capacity_bps: ArrayLike = np.inf) -> Any:
     """
     Compute the throughput of a sender with at most `window_bytes` unacknowledged: min(C, 8 W / RTT), in bit/s.
 
@@ -53,7 +54,7 @@ def window_limited_bps(window_bytes, rtt_ms, capacity_bps=np.inf):
     return np.minimum(capacity_bps, BITS * np.asarray(window_bytes, dtype=float) / rtt_s)
 
 
-def buffer_bytes(rate_bps, rtt_ms):
+def buffer_bytes(rate_bps: ArrayLike, rtt_ms: ArrayLike) -> Any:
     """
     Return the bandwidth-delay product: the bytes in flight that fill a path, and so the smallest sufficient window.
 
@@ -65,7 +66,7 @@ def buffer_bytes(rate_bps, rtt_ms):
     return np.asarray(rate_bps, dtype=float) * np.asarray(rtt_ms, dtype=float) / 1000 / BITS
 
 
-def advertised_window_bytes(receive_buffer_bytes):
+def advertised_window_bytes(receive_buffer_bytes: ArrayLike) -> Any:
     """
     Return the window that a Linux receiver advertises if the application reads at once.
 
@@ -80,7 +81,7 @@ def advertised_window_bytes(receive_buffer_bytes):
     return np.asarray(receive_buffer_bytes, dtype=float) * WINDOW_SHARE
 
 
-def mathis_bps(loss, rtt_ms, constant: float = PERIODIC):
+def mathis_bps(loss: ArrayLike, rtt_ms: ArrayLike, constant: float = PERIODIC) -> Any:
     """
     Compute the throughput of loss-limited Reno: constant x MSS / (RTT sqrt(p)), in bit/s.
 
@@ -98,7 +99,7 @@ def mathis_bps(loss, rtt_ms, constant: float = PERIODIC):
         return BITS * constant * MSS_BYTES / (rtt_s * np.sqrt(loss))
 
 
-def pftk_bps(loss, rtt_ms, window_bytes=np.inf):
+def pftk_bps(loss: ArrayLike, rtt_ms: ArrayLike, window_bytes: ArrayLike = np.inf) -> np.ndarray:
     """
     Compute the send rate of a Reno sender in bit/s: equation 32 of Padhye et al. (1998), the full model.
 
@@ -130,12 +131,12 @@ def pftk_bps(loss, rtt_ms, window_bytes=np.inf):
     return np.where(loss <= 0, BITS * MSS_BYTES * max_window / rtt_s, sent)
 
 
-def unlimited_window(loss):
+def unlimited_window(loss: float | np.ndarray) -> Any:
     """Return the mean window in segments when a loss occurs, without a receiver's limit (Padhye 1998, eq. 13, b=1)."""
     return 1 + np.sqrt(8 * (1 - loss) / (3 * loss) + 1)
 
 
-def timeout_share(loss, window):
+def timeout_share(loss: ArrayLike, window: ArrayLike) -> np.ndarray:
     """
     Return the probability that a loss in a window (in segments) ends in a timeout (Padhye et al. 1998, eq. 24).
 
@@ -151,7 +152,7 @@ def timeout_share(loss, window):
     return np.where(window <= 3, 1.0, np.minimum(1.0, share))
 
 
-def backoff(loss):
+def backoff(loss: float | np.ndarray) -> Any:
     """
     Return the mean duration of a sequence of timeouts, in multiples of the first (Padhye et al. 1998, eq. 29).
 
@@ -160,7 +161,7 @@ def backoff(loss):
     return 1 + loss * np.polynomial.polynomial.polyval(loss, [1, 2, 4, 8, 16, 32])
 
 
-def cubic_bps(loss, rtt_ms):
+def cubic_bps(loss: ArrayLike, rtt_ms: ArrayLike) -> Any:
     """
     Compute the throughput of loss-limited CUBIC, in bit/s: the average window of RFC 9438 (section 5.1) per round trip.
 
@@ -177,7 +178,7 @@ def cubic_bps(loss, rtt_ms):
     return BITS * MSS_BYTES * segments / rtt_s
 
 
-def bytes_sent(duration_s, rtt_ms, window_bytes: Any = np.inf):
+def bytes_sent(duration_s: ArrayLike, rtt_ms: ArrayLike, window_bytes: ArrayLike = np.inf) -> Any:
     """
     Compute the bytes sent and acknowledged in `duration_s` (Cardwell, Savage & Anderson 2000, equation 15, inverted).
 
@@ -209,7 +210,7 @@ class Paths:
     def __len__(self) -> int:
         return len(self.rtt_ms)
 
-    def __getitem__(self, rows) -> Paths:
+    def __getitem__(self, rows: np.ndarray) -> Paths:
         return Paths(self.rtt_ms[rows], self.distance_km[rows])
 
 
@@ -243,23 +244,25 @@ def throughput_models(transfer_s: float | None = None) -> tuple[ThroughputModel,
     """
     check_number("transfer_s", transfer_s, 0, above=True, optional=True)
 
-    def finite_bps(v, rtt_ms):
-        window = np.minimum(v["W"], buffer_bytes(v["C"], rtt_ms))
-        return BITS * bytes_sent(transfer_s, rtt_ms, window) / transfer_s
-
     mathis = "one loss rate, MSS / (RTT sqrt(p)) (Mathis et al. 1997)"
     pftk = "one loss rate, timeouts and a window (Padhye et al. 1998)"
-    finite = "slow start, then 8 W / RTT (Cardwell, Savage & Anderson 2000)"
     tcp = [
         ("window-limited", "8 W / RTT", "W", lambda v, rtt_ms: window_limited_bps(v["W"], rtt_ms)),
         ("Mathis", mathis, "p", lambda v, rtt_ms: mathis_bps(v["p"], rtt_ms)),
         ("PFTK", pftk, "pW", lambda v, rtt_ms: pftk_bps(v["p"], rtt_ms, v["W"])),
         ("CUBIC", "one loss rate, average window of RFC 9438", "p", lambda v, rtt_ms: cubic_bps(v["p"], rtt_ms)),
-        ("finite transfer", finite, "W", finite_bps),
     ]
+    if transfer_s is not None:
+
+        def finite_bps(v: dict[str, np.ndarray], rtt_ms: np.ndarray) -> Any:
+            window = np.minimum(v["W"], buffer_bytes(v["C"], rtt_ms))
+            return BITS * bytes_sent(transfer_s, rtt_ms, window) / transfer_s
+
+        finite = "slow start, then 8 W / RTT (Cardwell, Savage & Anderson 2000)"
+        tcp.append(("finite transfer", finite, "W", finite_bps))
     by_distance = "log throughput falls evenly with distance"
     return (
-        *(_tcp(*model) for model in tcp if model[0] != "finite transfer" or transfer_s is not None),
+        *(_tcp(*model) for model in tcp),
         _line("log-distance", by_distance, "1,000 km", lambda paths: paths.distance_km / 1000),
         _line("log-log RTT", "a power of the RTT", "log RTT", lambda paths: np.log(paths.rtt_ms)),
         ThroughputModel(
@@ -272,7 +275,9 @@ def throughput_models(transfer_s: float | None = None) -> tuple[ThroughputModel,
     )
 
 
-def _tcp(name: str, formula: str, symbols: str, bps) -> ThroughputModel:
+def _tcp(
+    name: str, formula: str, symbols: str, bps: Callable[[dict[str, np.ndarray], np.ndarray], np.ndarray]
+) -> ThroughputModel:
     """
     Make a model from a TCP formula, with the capacity C as its last parameter.
 
@@ -281,11 +286,11 @@ def _tcp(name: str, formula: str, symbols: str, bps) -> ThroughputModel:
     """
     letters = [*symbols, "C"]
 
-    def curve(values, paths):
+    def curve(values: np.ndarray, paths: Paths):
         by_symbol = {symbol: np.exp(values[:, [k]]) for k, symbol in enumerate(letters)}
         return np.log(np.minimum(by_symbol["C"], bps(by_symbol, paths.rtt_ms)))
 
-    def bounds(paths, y):
+    def bounds(paths: Paths, y: np.ndarray):
         # W and C are near the values that pairs reach; a limit that no pair reaches may be up to e^2 times the largest.
         implied = y + np.log(paths.rtt_ms / 1000 / BITS)
         ends = {
@@ -299,10 +304,10 @@ def _tcp(name: str, formula: str, symbols: str, bps) -> ThroughputModel:
     return ThroughputModel(name, formula, tuple((symbol, UNITS[symbol]) for symbol in letters), curve, bounds)
 
 
-def _line(name: str, formula: str, unit: str, x) -> ThroughputModel:
+def _line(name: str, formula: str, unit: str, x: Callable[[Paths], np.ndarray]) -> ThroughputModel:
     """Make a model with log throughput as a straight line over x; `x` is a function of Paths."""
 
-    def bounds(paths, y):
+    def bounds(paths: Paths, y: np.ndarray):
         # A robust line is hardly steeper than four times the range of y over that of x.
         steepest = 4 * (np.ptp(y) + 1e-9) / max(np.ptp(x(paths)), 1e-9)
         reach = steepest * np.abs(x(paths)).max()

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import exp, inf, isfinite, isinf, nan
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
+from numpy.typing import ArrayLike
 
 from wanbench.checks import check_level, check_number
 from wanbench.errors import ParameterError
@@ -23,8 +25,8 @@ from wanbench.methods.regions import coverage, dyadic, jackknife
 from wanbench.methods.regions.dyadic import touches
 from wanbench.methods.regions.line import ASSUMPTION, BOOTSTRAP, DYADIC, REFERENCES, SCALED_REFERENCES
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, Sample, left_out_of_any, require_regions, unordered
-from wanbench.methods.regions.places import PLACE, Skew, moran, skew_of_effects, units
-from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Interval, Result, t_quantile, tails
+from wanbench.methods.regions.places import PLACE, Cluster, Skew, Units, moran, skew_of_effects, units
+from wanbench.methods.result import PAIRS_INDEPENDENT, Estimate, Fields, Interval, Result, t_quantile, tails
 
 from . import knee
 from .models import BITS, window_limited_bps
@@ -117,7 +119,7 @@ class WindowFit(Result):
     def sentence(self) -> str:
         return f"{self.window.sentence} {self.capacity.sentence} In this fit {self.limits}."
 
-    def throughput_bps(self, rtt_ms) -> np.ndarray:
+    def throughput_bps(self, rtt_ms: ArrayLike) -> np.ndarray:
         """Return the model's throughput in bit/s at some RTTs; a limit that could not be fitted is ignored."""
         limits = (self.window.estimate, self.capacity.estimate)
         window, capacity = (limit if isfinite(limit) else inf for limit in limits)
@@ -162,7 +164,7 @@ class WindowFit(Result):
         )
 
 
-def fit_window(pairs: pd.DataFrame, **options) -> WindowFit:
+def fit_window(pairs: pd.DataFrame, **options: Any) -> WindowFit:
     """
     Fit W and C to the logarithm of throughput with Huber's loss, one value per unordered pair.
 
@@ -181,7 +183,7 @@ def fit_window(pairs: pd.DataFrame, **options) -> WindowFit:
 
 
 def window_of(
-    sample: Sample, *, level: float = 0.95, resamples: int = 1_000, seed: int = 0, cluster=PLACE
+    sample: Sample, *, level: float = 0.95, resamples: int = 1_000, seed: int = 0, cluster: Cluster = PLACE
 ) -> WindowFit:
     """Fit as `fit_window` does, but to a sample of `pairs_with_both`."""
     level = check_level(level)
@@ -225,7 +227,8 @@ def window_of(
         assumption = coverage.lower_coverage("window W", places.n)
     more = {"window": of_window, "capacity": uneven, "knee": ()}
     estimates = [
-        _estimate(name, values[name], ends[name], sample, places, level, warnings + more[name]) for name in NAMES
+        _estimate(name, values[name], ends[name], sample.counted(places.n), level, warnings + more[name])
+        for name in NAMES
     ]
     estimates[0] = replace(estimates[0], assumption=estimates[0].assumption + assumption)
     return WindowFit(estimates[0], estimates[1], estimates[2], frame)
@@ -246,7 +249,7 @@ def _few_beyond(sides: dict[str, tuple[int, int]], n_places: int) -> tuple[str, 
     )
 
 
-def _effects(fit: knee.Knee, places) -> tuple[tuple[str, ...], Skew | None]:
+def _effects(fit: knee.Knee, places: Units) -> tuple[tuple[str, ...], Skew | None]:
     """Return a caution about C if W differs between places, and the test of skewed effects beyond the knee."""
     beyond, residual = fit.is_falling, fit.beyond_knee
     first, second = places.first[beyond], places.second[beyond]
@@ -277,7 +280,7 @@ def _misfit(frame: pd.DataFrame) -> tuple[str, ...]:
     return (f"one W and one C do not fit all: the median pair of {' and of '.join(ends)}; fit them separately",)
 
 
-def _sides(fit: knee.Knee, places) -> dict[str, tuple[int, int]]:
+def _sides(fit: knee.Knee, places: Units) -> dict[str, tuple[int, int]]:
     """Count the pairs and places that determine W and C: those on each side of the knee."""
     return {
         name: (int(side.sum()), len({*places.first[side], *places.second[side]}))
@@ -295,7 +298,9 @@ def _too_few(sides: dict[str, tuple[int, int]]) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def _bounds(name: str, sides, fit: knee.Knee, resampled: Interval) -> tuple[float, float] | None:
+def _bounds(
+    name: str, sides: dict[str, tuple[int, int]], fit: knee.Knee, resampled: Interval
+) -> tuple[float, float] | None:
     """Return the range, on the log scale, of a parameter that the pairs do not determine; None if they determine it."""
     lacking = [side for side, (n_pairs, _) in sides.items() if n_pairs < MIN_PER_SIDE]
     if not lacking or name not in (*lacking, "knee"):
@@ -308,7 +313,7 @@ def _bounds(name: str, sides, fit: knee.Knee, resampled: Interval) -> tuple[floa
     return min(resampled.low if isfinite(resampled.low) else inf, reached[name]), inf
 
 
-def _logarithm(name: str, level, falling):
+def _logarithm(name: str, level: float | np.ndarray, falling: float | np.ndarray) -> Any:
     """Return the logarithm of W, C or the knee from the logarithms of both lines (bit/s, and bit/s x ms)."""
     return {"window": falling, "capacity": level}[name] if name != "knee" else falling - level
 
@@ -321,7 +326,7 @@ def _in_unit(name: str, logarithm: float) -> float:
 
 
 def _intervals(
-    fit: knee.Knee, sides, places, level: float, resamples: int, seed: int
+    fit: knee.Knee, sides: dict[str, tuple[int, int]], places: Units, level: float, resamples: int, seed: int
 ) -> dict[str, tuple[Interval, ...]]:
     """
     Return, for each parameter on the log scale: the main interval, the naive one, and one by another method over
@@ -353,7 +358,9 @@ def _intervals(
     return intervals
 
 
-def _window_half(fit: knee.Knee, places, left, alone, level: float, otherwise: float) -> float:
+def _window_half(
+    fit: knee.Knee, places: Units, left: np.ndarray, alone: np.ndarray, level: float, otherwise: float
+) -> float:
     """
     Compute half the width of the interval of log W.
 
@@ -379,12 +386,14 @@ def _percentiles(values: np.ndarray, level: float) -> tuple[float, float]:
     return tuple(np.quantile(values, tails(level), method="nearest").tolist())
 
 
-def _estimate(name, value, ends, sample, places, level, warnings) -> Estimate:
+def _estimate(
+    name: str, value: float, ends: list[Interval], counted: Fields, level: float, warnings: tuple[str, ...]
+) -> Estimate:
     quantity, claim, unit = NAMES[name]
     references = SCALED_REFERENCES if ends[0].method == SCALED else REFERENCES
     return Estimate(
         *(quantity, claim, value, ends[0].low, ends[0].high, unit),
-        **sample.counted(places),
+        **counted,
         method=f"{METHOD}; interval by {ends[0].method} ({references})",
         assumption=f"Throughput is the smaller of C and 8 W / RTT, with one W and one C for all. {ASSUMPTION}",
         level=level,
@@ -401,7 +410,7 @@ def _label(symbol: str, limit: Estimate, level: str) -> str:
     return f"{symbol} = {limit.formatted}" + (f" ({level} interval {ends})" if ends else "")
 
 
-def rtt_and_throughput(figure: go.Figure, frame, model_bps) -> None:
+def rtt_and_throughput(figure: go.Figure, frame: pd.DataFrame, model_bps: np.ndarray | pd.Series) -> None:
     """Draw throughput against RTT on log axes whose range includes the model's throughput."""
     add_points(figure, frame, frame.rtt_ms, frame.throughput_bps, "%{x:.1f} ms<br>%{y:.3s}bit/s")
     shown = np.concatenate([frame.throughput_bps, model_bps])
@@ -409,7 +418,7 @@ def rtt_and_throughput(figure: go.Figure, frame, model_bps) -> None:
     figure.update_yaxes(title="throughput (bit/s, log axis)", **theme.log_axis(shown, "bit/s"))
 
 
-def add_curve(figure: go.Figure, rtt_ms, throughput_bps, name: str, style: dict | None = None) -> None:
+def add_curve(figure: go.Figure, x: ArrayLike, y: ArrayLike, name: str, style: theme.Settings | None = None) -> None:
     """Draw a line without hover text; by default in the style of fitted lines."""
     line = style or {"color": theme.FIT, "width": 2.5}
-    figure.add_scatter(x=rtt_ms, y=throughput_bps, mode="lines", name=name, line=line, hoverinfo="skip")
+    figure.add_scatter(x=x, y=y, mode="lines", name=name, line=line, hoverinfo="skip")

@@ -1,5 +1,7 @@
 """Measure the dependence in a series by an autoregression, which gives the effective number of independent values."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import scipy
 
@@ -123,7 +125,7 @@ def effective_n(n: int, coefficients: np.ndarray) -> float:
     return min(float(n), max(n * single / long_run, 2.0))
 
 
-def welch_freedom(variances, units) -> float:
+def welch_freedom(variances: Sequence[float] | np.ndarray, units: Sequence[float]) -> float:
     """
     Compute the degrees of freedom of a difference of estimates (Welch 1947; Satterthwaite 1946).
 

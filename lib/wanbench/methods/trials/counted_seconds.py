@@ -14,6 +14,7 @@ import pandas as pd
 
 from wanbench.formatting import count, number
 from wanbench.methods.lab.utilisation import KEY
+from wanbench.methods.result import Fields
 
 COUNTS = ["batches", "records", "bytes"]
 RULE_LOAD = "the load's own times"
@@ -124,7 +125,7 @@ def one_replica(log: pd.DataFrame) -> pd.DataFrame:
     return log.merge(sums.drop_duplicates(part)[[*part, "broker"]], on=[*part, "broker"])
 
 
-def attempts_of(tests: pd.DataFrame, trials: pd.DataFrame) -> tuple[pd.DataFrame, list[dict]]:
+def attempts_of(tests: pd.DataFrame, trials: pd.DataFrame) -> tuple[pd.DataFrame, list[Fields]]:
     """
     Return the attempts that count, in the order of measuring (`order`, from 1), and rows for the other attempts, with
     the `reason` why they do not count.

@@ -14,17 +14,18 @@ the trial's pings, without a fit. Window and loss limit bytes per round trip, so
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from math import exp, inf, isfinite
+from dataclasses import dataclass
+from math import exp, inf
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
-from wanbench.checks import check_kind, check_level, check_number
+from wanbench.checks import check_kind, check_number
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number
-from wanbench.methods.result import Estimate, Result, text_table
-from wanbench.methods.result.means import half_width, ratio_estimate, welch_half_width
+from wanbench.methods.result import LEVEL, Estimate, Result, text_table
+from wanbench.methods.result.means import geometric_mean
 from wanbench.methods.tcp.models import MSS_BYTES, RANDOM, advertised_window_bytes, mathis_bps
 from wanbench.methods.trials.rates import TrialRates
 
@@ -35,9 +36,10 @@ MAX_REQUEST_BYTES = 1_048_576  # Kafka's default of max.request.size.
 # The TCP window on Linux with the brokers' default socket.receive.buffer.bytes of 102,400.
 CONNECTION_WINDOW_BYTES = float(advertised_window_bytes(2 * 102_400))
 MIN_LOSSES = 10  # With fewer losses per connection in the counted seconds, a steady-state law does not apply.
+Count = float | pd.Series
 NAMES = ("window", "rate", "loss")
 COLUMNS = ["by_window", "by_rate", "by_loss"]
-METHOD = "t on log ratios over {}, with {}s as independent units"
+METHOD = "t on log ratios over {}, with trials as independent units"
 ASSUMPTION = (
     "The producers always have a full batch ready, only window, rate and loss limit them (not the processor), and "
     "requests have the RTT that pings measure"
@@ -61,7 +63,6 @@ class Limits(Result):
     trials: pd.DataFrame
     reached: dict[str, Estimate]
     source: TrialRates
-    level: float
     basis: str
 
     TITLE = "Means over the trials of each setting and limit"
@@ -85,9 +86,7 @@ class Limits(Result):
         return text_table(self.table())
 
 
-def limits(
-    rates: TrialRates, *, brokers: int, connection_window_bytes: float = CONNECTION_WINDOW_BYTES, level: float = 0.95
-) -> Limits:
+def limits(rates: TrialRates, *, brokers: int, connection_window_bytes: float = CONNECTION_WINDOW_BYTES) -> Limits:
     """
     Compare the rate of each trial with the lowest of its limits.
 
@@ -98,7 +97,6 @@ def limits(
 
     Raises ParameterError: no trial has all inputs: partitions, producers, batch_bytes, and a delay or pings.
     """
-    level = check_level(level)
     check_number("brokers", brokers, 1, whole=True)
     rows = check_kind("rates", rates, TrialRates).rates
     size = rows.batch_log_bytes.fillna(rows.batch_bytes.astype("float64"))
@@ -128,8 +126,8 @@ def limits(
     frame["predicted"] = allowed.min(axis=1)
     frame["limit"] = np.array(NAMES)[allowed.argmin(axis=1)]
     frame["reached"] = frame.measured / frame.predicted
-    reached = {name: _reached(frame[frame.limit == name], name, level) for name in NAMES if (frame.limit == name).any()}
-    return Limits(frame, reached, rates, level, _basis(brokers, int((~known).sum())))
+    reached = {name: _reached(frame[frame.limit == name], name) for name in NAMES if (frame.limit == name).any()}
+    return Limits(frame, reached, rates, _basis(brokers, int((~known).sum())))
 
 
 def _basis(brokers: int, n_out: int) -> str:
@@ -143,23 +141,26 @@ def _basis(brokers: int, n_out: int) -> str:
     return text + (out if n_out else "")
 
 
-def window_batches_per_s(rtt_ms, batch_bytes, producers, leaders, partitions, connection_window_bytes: float = inf):
+def window_batches_per_s(
+    rtt_ms: ArrayLike, batch_bytes: ArrayLike, producers: Count, leaders: Count, partitions: Count, window: float = inf
+) -> Count:
     """
     Compute the batches per second that the producers' requests in flight allow: producers x leaders x window / RTT.
 
     rtt_ms: The harmonic mean, if round trips vary.
     partitions, leaders: Number of partitions to which a producer writes, and of brokers that lead them.
+    window: The TCP window of a connection, in bytes.
 
     >>> float(window_batches_per_s(100, 16_384, producers=3, leaders=1, partitions=1))
     150.0
     """
     batch = np.asarray(batch_bytes, dtype=float)
     per_request = np.maximum(np.minimum(partitions / leaders, np.floor(MAX_REQUEST_BYTES / batch)), 1.0)
-    in_flight = np.minimum(IN_FLIGHT * per_request, connection_window_bytes / batch)
+    in_flight = np.minimum(IN_FLIGHT * per_request, window / batch)
     return producers * leaders * in_flight / (np.asarray(rtt_ms, dtype=float) / 1000)
 
 
-def _reached(part: pd.DataFrame, name: str, level: float) -> Estimate:
+def _reached(part: pd.DataFrame, name: str) -> Estimate:
     notes, losses = (), part.losses.median()
     if name == "loss" and losses < MIN_LOSSES:
         few = f"where loss is the limit, a connection loses about {number(losses, 0)} packets in the counted seconds"
@@ -172,28 +173,6 @@ def _reached(part: pd.DataFrame, name: str, level: float) -> Estimate:
             f"{count(beyond, 'trial')} reached more than the {name} allows, by more than the batches of one round "
             "trip: the RTT of pings differs from that of requests, or a setting is not what the trial states",
         )
-    claim = f"Where the {name} is the limit, trials reach {{}} what the {name} allows"
-    estimate = ratio_of_units([part.reached], f"measured over predicted, {name}", claim, "trial", level)
-    return replace(estimate, warnings=(*notes, *estimate.warnings))
-
-
-def ratio_of_units(sides: list[pd.Series], quantity: str, claim: str, unit: str, level: float) -> Estimate:
-    """
-    Estimate a ratio from independent units, with an interval by Student's t on logarithms.
-
-    sides: Either one series of ratios, whose geometric mean is estimated, or two series of values, for the geometric
-        mean of the second over that of the first.
-    unit: What an element of a series stands for, such as "trial".
-    """
-    logs = [np.log(side.to_numpy(dtype=float)) for side in sides]
-    basis = count(len(logs[0]), unit) + (" of trials" if unit == "pair" else "")
-    if len(logs) == 1:
-        log, half = float(logs[0].mean()), half_width(logs[0], level)
-        missing = f"no interval: a single {unit}"
-    else:
-        log, half = float(logs[1].mean() - logs[0].mean()), welch_half_width(logs, level)
-        missing = "no interval: a link with a single trial"
-        basis += f" against {len(logs[1])}"
-    about = {"quantity": quantity, "claim": claim, "n": sum(map(len, logs)), "basis": basis, "level": level}
-    about |= {"method": METHOD.format(basis, unit), "assumption": ASSUMPTION}
-    return ratio_estimate(log, half, **about, warnings=() if isfinite(half) else (missing,))
+    about = {"quantity": f"measured over predicted, {name}", "method": METHOD.format(count(len(part), "trial"))}
+    about["claim"] = f"Where the {name} is the limit, trials reach {{}} what the {name} allows"
+    return geometric_mean(part.reached, LEVEL, assumption=ASSUMPTION, warnings=notes, **about)

@@ -14,7 +14,7 @@ from wanbench.errors import MissingDataError, ParameterError
 from wanbench.formatting import count, number
 from wanbench.methods.lab import utilisation
 from wanbench.methods.lab.utilisation import KEY
-from wanbench.methods.result import Estimate, Result, RowsResult, text_table
+from wanbench.methods.result import LEVEL, Estimate, Result, RowsResult, text_table
 from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.result.means import ratio_estimate
 from wanbench.methods.trials.limits import Limits
@@ -143,14 +143,14 @@ def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
         notes = ("too few trials of one setting to relate what they reach to busy processors",)
     elif total > 0:
         rest = float(((apart.log - slope * apart.busy) ** 2).sum())
-        half = t_quantile(limits.level, freedom) * sqrt(rest / freedom / total)
+        half = t_quantile(LEVEL, freedom) * sqrt(rest / freedom / total)
     else:
         notes = (
             "processors were equally busy in all trials of a setting, so the effect of busier processors is unknown",
         )
     claim = f"At the same setting, a trial with {STEP_PERCENT:g} percentage points more processor use"
     claim = f"{claim} reached a share of its limit that is {{}} as large"
-    about = {"n": len(trials), "basis": count(len(trials), "trial"), "level": limits.level, "warnings": notes}
+    about = {"n": len(trials), "basis": count(len(trials), "trial"), "level": LEVEL, "warnings": notes}
     about |= {"quantity": "reached, busier processors over less busy ones", "claim": claim, "assumption": ASSUMPTION}
     estimate = ratio_estimate(slope, half, method=METHOD.format(max(freedom, 0)), **about)
     return ProcessorEffect(estimate, trials[[*KEY, "setting", "rate_bps", "limit", "reached", "busy_percent"]])
@@ -308,7 +308,7 @@ def _by_role(used: dict[str, float]) -> dict[str, float]:
     return {"busy": 100 * busy / total} | {role: 100 * seconds / total for role, seconds in roles.items()}
 
 
-def _windows(tables: Mapping[str, pd.DataFrame]) -> dict[tuple, tuple[float, float]]:
+def _windows(tables: Mapping[str, pd.DataFrame]) -> dict[tuple[object, ...], tuple[float, float]]:
     """Return the start and end of each test's counted seconds (Unix s)."""
     spans = []
     if len(loads := tables.get("open_loop_loads", ())):

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from math import nan
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,7 @@ from wanbench.errors import MissingDataError, ParameterError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, percent, quantity
 from wanbench.methods.lab.utilisation import KEY
-from wanbench.methods.result import Result, reasons, text_table
+from wanbench.methods.result import Fields, Result, reasons, text_table
 from wanbench.methods.result.means import half_width
 from wanbench.methods.trials import concurrent, counted_seconds
 from wanbench.methods.trials.counted_seconds import CountedSeconds, attempts_of
@@ -107,7 +108,7 @@ class TrialRates(Result):
             raise MissingDataError(f"No trial of {' or '.join(settings)} was measured; settings: {measured}.")
         return part
 
-    def at(self, **levels) -> TrialRates:
+    def at(self, **levels: object) -> TrialRates:
         """Return the trials with these levels, such as `at(rate_bps=1e8)`; ParameterError if there are none."""
         check_columns("rates", self.rates, levels)
         kept = _at(self.rates, levels)
@@ -117,8 +118,12 @@ class TrialRates(Result):
         own = kept[KEY]
         return replace(self, rates=kept, seconds=self.seconds.merge(own, on=KEY), left_out=_at(self.left_out, levels))
 
-    def part(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return the rows of a table, such as link_samples, that belong to these trials."""
+    def part(self, frame: pd.DataFrame | None) -> pd.DataFrame:
+        """
+        Return the rows of a table, such as link_samples, that belong to these trials; MissingDataError if it is None.
+        """
+        if frame is None:
+            raise MissingDataError("the run has no table for this section, such as one of emulated links.")
         return frame.merge(self.rates[KEY], on=KEY)
 
     def marked(self, frame: pd.DataFrame) -> pd.DataFrame:
@@ -138,9 +143,9 @@ class TrialRates(Result):
         rows["counts"] = (first >= rows._from) & (last <= rows._to)
         return rows[[*frame.columns, "setting", "counts"]]
 
-    def settled(self, level: float = 0.95) -> Steadiness:
+    def settled(self) -> Steadiness:
         """Test whether the rate of each setting was steady over the counted seconds."""
-        return steadiness(self.seconds, level)
+        return steadiness(self.seconds)
 
     @property
     def sentence(self) -> str:
@@ -222,7 +227,7 @@ class TrialRates(Result):
         )
 
 
-def _at(frame: pd.DataFrame, levels: Mapping) -> pd.DataFrame:
+def _at(frame: pd.DataFrame, levels: Mapping[str, object]) -> pd.DataFrame:
     for name, level in levels.items():
         frame = frame[frame[name] == level] if name in frame else frame
     return frame.reset_index(drop=True)
@@ -287,24 +292,21 @@ def trial_rates(tables: Mapping[str, pd.DataFrame], *, warmup_s: float = 3.0) ->
     )
 
 
-def _given(tables) -> dict[str, pd.DataFrame]:
+def _given(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     """Return all needed tables, with an empty one for each that is missing."""
     for name, columns in REQUIRED.items():
         check_columns(name, check_table(name, tables), columns)
     return {name: tables[name] if name in tables else declared.from_rows(name, []) for name in NEEDED}
 
 
-def _rates(trial, counted: CountedSeconds, log, inside, by_second) -> dict:
+def _rates(
+    trial: Fields, counted: CountedSeconds, log: pd.DataFrame, inside: pd.DataFrame, by_second: pd.DataFrame | None
+) -> Fields:
     """Return the rates over the counted seconds, from the log, or else from the producers' lines."""
     n = counted.n
-    row = {
-        "n_seconds": n,
-        "start_s": counted.start_s,
-        "end_s": counted.end_s,
-        "window_rule": counted.rule,
-        "counted_by": BY_LOG,
-        **dict.fromkeys(("autocorrelation", "share_counted", "log_bytes_per_s", "batch_log_bytes"), nan),
-    }
+    row: Fields = {"n_seconds": n, "start_s": counted.start_s, "end_s": counted.end_s, "window_rule": counted.rule}
+    row |= dict.fromkeys(("autocorrelation", "share_counted", "log_bytes_per_s", "batch_log_bytes"), nan)
+    row["counted_by"] = BY_LOG
     if by_second is not None:
         batches, records, size = (float(by_second[name].sum()) for name in counted_seconds.COUNTS)
         row["share_counted"] = batches / float(log.batches.sum()) if log.batches.sum() else nan
@@ -331,7 +333,7 @@ def records_per_full_batch(batch_bytes: float, record_bytes: float) -> float:
     return max(1.0, float(np.floor(room))) if np.isfinite(room) else nan
 
 
-def _float(value) -> float:
+def _float(value: Any) -> float:
     return nan if value is None or pd.isna(value) else float(value)
 
 
@@ -341,7 +343,7 @@ def _autocorrelation(values: np.ndarray) -> float:
     return float(centred[1:] @ centred[:-1]) / total if len(values) > 2 and total > 0 else nan
 
 
-def _with_concurrent(rates: pd.DataFrame, tables) -> pd.DataFrame:
+def _with_concurrent(rates: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Add columns for concurrent pings and traffic to the rates."""
     spans = rates[[*KEY, "from_region", "to_region", "start_s", "end_s"]]
     for part in (
@@ -368,24 +370,19 @@ def largest_quantiles(producers: pd.DataFrame) -> pd.DataFrame:
     return largest.rename(columns=columns).reset_index()
 
 
-def points(part: pd.DataFrame, value: str, name: str, shade: str, symbol: str) -> dict:
+def points(part: pd.DataFrame, value: str, name: str, shade: str, symbol: str) -> theme.Settings:
     """Return the arguments of a Plotly trace with a point per trial of `part`: column `value` against `order`."""
     text = [
         theme.plain(f"{row.test_id}: {row.n_seconds} s by {row.counted_by}")
         for row in part[["test_id", "n_seconds", "counted_by"]].itertuples(index=False)
     ]
-    return {
-        "x": part.order,
-        "y": part[value],
-        "mode": "markers",
-        "name": f"{theme.plain(name)} ({count(len(part), 'trial')})",
-        "marker": {"size": 9, "color": shade, "symbol": symbol, "opacity": 0.85},
-        "text": text,
-        "hovertemplate": "%{text}<br>%{y:.4g}<extra></extra>",
-    }
+    marker = {"size": 9, "color": shade, "symbol": symbol, "opacity": 0.85}
+    about = {"name": f"{theme.plain(name)} ({count(len(part), 'trial')})", "marker": marker, "text": text}
+    about["hovertemplate"] = "%{text}<br>%{y:.4g}<extra></extra>"
+    return {"x": part.order, "y": part[value], "mode": "markers", **about}
 
 
-def add_mean(figure: go.Figure, values: pd.Series, order: pd.Series, shade: str, **where) -> None:
+def add_mean(figure: go.Figure, values: pd.Series, order: pd.Series, shade: str, **where: int) -> None:
     """Draw a line at the mean of the values, with a band for Student's interval, over the range of `order`."""
     values = values.dropna().to_numpy(dtype=float)
     if not len(values):

@@ -4,12 +4,13 @@ Test whether trials keep their rate: compare the later half of the counted secon
 If the warm-up is too short, the rate still rises in the counted seconds. The trial is the unit of replication.
 """
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
-from wanbench.checks import check_level
 from wanbench.formatting import count, interval, percent
-from wanbench.methods.result import RowsResult
+from wanbench.methods.result import LEVEL, RowsResult
 from wanbench.methods.result.means import half_width
 
 COLUMNS = ["setting", "n_trials", "later_over_earlier", "low", "high", "level"]
@@ -61,12 +62,12 @@ class Steadiness(RowsResult):
         return pd.DataFrame(rows, columns=["setting", "trials", "later over earlier", f"{level} interval"])
 
 
-def _ratio(row) -> str:
+def _ratio(row: Any) -> str:
     ratio, ends = interval(row.later_over_earlier, row.low, row.high, "times")
     return f"{ratio} ({percent(row.level)} interval {ends}; {count(row.n_trials, 'trial')})"
 
 
-def steadiness(seconds: pd.DataFrame, level: float = 0.95) -> Steadiness:
+def steadiness(seconds: pd.DataFrame) -> Steadiness:
     """
     Compare the batches in the later half of the counted seconds with those in the earlier half.
 
@@ -79,7 +80,6 @@ def steadiness(seconds: pd.DataFrame, level: float = 0.95) -> Steadiness:
     >>> steadiness(pd.DataFrame(rows)).rows.later_over_earlier.round(3).tolist()
     [1.19]
     """
-    level = check_level(level)
     logs: dict[str, list[float]] = {}
     for key, part in seconds.groupby(["run_id", "test_id", "setting"], sort=False, dropna=False):
         batches = part.sort_values("second").batches.to_numpy(dtype=float)
@@ -90,8 +90,8 @@ def steadiness(seconds: pd.DataFrame, level: float = 0.95) -> Steadiness:
     several = max(sum(len(own) > 1 for own in logs.values()), 1)
     rows = []
     for setting, own in logs.items():
-        middle, half = np.mean(own), half_width(own, 1 - (1 - level) / several)
+        middle, half = np.mean(own), half_width(own, 1 - (1 - LEVEL) / several)
         if middle - half < -TOO_WIDE and middle + half > TOO_WIDE:
             half = np.nan
-        rows.append((setting, len(own), *np.exp([middle, middle - half, middle + half]), level))
+        rows.append((setting, len(own), *np.exp([middle, middle - half, middle + half]), LEVEL))
     return Steadiness(pd.DataFrame(rows, columns=COLUMNS))

@@ -12,7 +12,7 @@ from wanbench.figures import theme
 from wanbench.formatting import count, number
 from wanbench.methods.claims.ledger import Audit, read_claims
 from wanbench.methods.claims.rules import as_printed
-from wanbench.methods.result import Estimate, RowsResult
+from wanbench.methods.result import Estimate, Fields, RowsResult
 from wanbench.methods.result.means import share_of
 from wanbench.methods.tcp.models import MSS_BYTES
 
@@ -73,7 +73,7 @@ class Agreement(RowsResult):
         found = []
         for what, part in ({"the published cells": self.rows} | parts).items():
             words = f"of {what} lie inside our intervals"
-            about: dict = {"unit_name": "cell", "quantity": f"share {words}", "claim": f"{{}} {words}"}
+            about: Fields = {"unit_name": "cell", "quantity": f"share {words}", "claim": f"{{}} {words}"}
             found.append(share_of(int(part.inside.sum()), len(part), **about))
         return tuple(found)
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from wanbench.checks import check_choice, check_level
+from wanbench.checks import check_choice
 from wanbench.errors import MissingDataError
 from wanbench.methods.result import LEVEL, Estimate
 from wanbench.methods.result.means import mean_of
@@ -19,7 +19,7 @@ _TEST = ["run_id", "test_id", "attempt"]
 _ALIKE = "Tests are independent and alike, and their values nearly normal"
 
 
-def jain(rates) -> float:
+def jain(rates: np.typing.ArrayLike) -> float:
     """
     Compute Jain's index of fairness: 1 if all n rates are equal, 1/n if all but one are 0 (Jain, Chiu and Hawe 1984).
 
@@ -30,7 +30,7 @@ def jain(rates) -> float:
     return float(rates.sum() ** 2 / (len(rates) * (rates**2).sum()))
 
 
-def fairness(transfers: pd.DataFrame, *, direction: str = "forward", level: float = LEVEL) -> Estimate:
+def fairness(transfers: pd.DataFrame, *, direction: str = "forward") -> Estimate:
     """
     Estimate the mean over tests of Jain's index, from the throughput of the greedy flows of each test.
 
@@ -48,7 +48,7 @@ def fairness(transfers: pd.DataFrame, *, direction: str = "forward", level: floa
         raise MissingDataError(f"no test has two or more {direction} flows with a throughput.")
     estimate = mean_of(
         indices,
-        check_level(level),
+        LEVEL,
         unit_name="test",
         unit="",
         quantity="Jain's index",
@@ -59,7 +59,7 @@ def fairness(transfers: pd.DataFrame, *, direction: str = "forward", level: floa
     return replace(estimate, high=min(estimate.high, 1.0))
 
 
-def latency_under_load(echoes: pd.DataFrame, *, level: float = LEVEL) -> Estimate:
+def latency_under_load(echoes: pd.DataFrame) -> Estimate:
     """
     Estimate by how many ms the flows raise the RTT: per test, the median RTT with flows minus the median without;
     then the mean over tests. Lost echoes do not count.
@@ -73,7 +73,7 @@ def latency_under_load(echoes: pd.DataFrame, *, level: float = LEVEL) -> Estimat
         raise MissingDataError("no test has replies to pings both with and without flows.")
     return mean_of(
         differences,
-        check_level(level),
+        LEVEL,
         unit_name="test",
         unit="ms",
         quantity="latency under load",

@@ -8,13 +8,13 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -38,7 +38,7 @@ TCP.
 
 
 def paths(
-    rtts_ms: Sequence[float], settings: Sequence[tuple], *, rate_bps: float
+    rtts_ms: Sequence[float], settings: Sequence[tuple[Any, ...]], *, rate_bps: float
 ) -> dict[tuple[str, str], LinkSettings]:
     """
     Return the links of one path per RTT and setting, with equal settings in both directions.
@@ -93,7 +93,7 @@ def transfers(
     for name, value in counts.items():
         check_number(name, value, 1, whole=True)
     ways = list(links)[::2]
-    about: dict = {"duration_s": duration_s, "omit_s": omit_s, "interval_s": omit_s or 1}
+    about: dict[str, Any] = {"duration_s": duration_s, "omit_s": omit_s, "interval_s": omit_s or 1}
     rng, rounds, number = np.random.default_rng(seed), [], itertools.count(1)
     for block in range(1, blocks + 1):
         orders = {pair: shuffled(list(algorithms), rng) for pair in ways}
@@ -130,7 +130,7 @@ class CongestionControl:
         check_declared(self)
 
     @contextmanager
-    def concurrently(self, source: Host, target: Host, folder: Path, stem: str) -> Iterator[list[RawFile]]:
+    def concurrently(self, source: Host, target: Host, folder: Path, stem: str) -> Generator[list[RawFile]]:
         """
         Change the route, yield an empty list of files, and restore the route on exit.
 
@@ -221,14 +221,14 @@ class CompetingFlows:
         files: list[RawFile] = []
         over = threading.Event()
 
-        def measure(experiment, label):
+        def measure(experiment: Ping | Iperf3, label: str) -> None:
             try:
                 files.extend(experiment.run(source, target, folder, f"{stem}.{label}"))
             except LabError as error:
                 files.extend(getattr(error, "files", ()))
                 raise
 
-        def repeat(flow, label):
+        def repeat(flow: Iperf3, label: str) -> None:
             for burst in itertools.count(1):
                 measure(flow, f"{label}-{burst}")
                 if over.wait(self.off_s):

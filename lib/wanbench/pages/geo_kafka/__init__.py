@@ -11,15 +11,5 @@ from .evidence import evidence
 from .placement import placement
 from .scalability import fit_scalability
 
-__all__ = [
-    "against_baseline",
-    "bounds",
-    "claims",
-    "client_rack",
-    "count_region_bytes",
-    "curves",
-    "evidence",
-    "fit_scalability",
-    "placement",
-    "tornado",
-]
+__all__ = ["against_baseline", "bounds", "claims", "client_rack", "count_region_bytes", "curves", "evidence"]
+__all__ += ["fit_scalability", "placement", "tornado"]

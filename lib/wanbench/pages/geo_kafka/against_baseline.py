@@ -15,12 +15,12 @@ from math import isfinite, nan, sqrt
 import numpy as np
 import pandas as pd
 
-from wanbench.checks import check_choice, check_columns, check_level
+from wanbench.checks import check_choice, check_columns
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number, p_value
 from wanbench.methods.factorial.inference import critical
 from wanbench.methods.factorial.terms import split_rows, with_blocks
-from wanbench.methods.result import Estimate, Interval, reasons
+from wanbench.methods.result import LEVEL, Estimate, Interval, reasons
 from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.result.means import half_width, ratio_estimate, welch_half_width
 
@@ -72,7 +72,6 @@ def against_baseline(
     baseline: Hashable,
     by: str = "setting",
     block: str | None = None,
-    level: float = 0.95,
     *,
     restart: str | None = None,
 ) -> AgainstBaseline:
@@ -94,7 +93,6 @@ def against_baseline(
     >>> result.ratios["b"].formatted, result.freedom
     ('2.01 times', 4)
     """
-    level = check_level(level)
     check_columns("frame", frame, [response, by, *(name for name in (block, restart) if name)])
     check_choice("baseline", baseline, frame[by].dropna().unique().tolist())
     trials, left_out = split_rows(frame, response, [by, *([block] if block else [])])
@@ -121,9 +119,9 @@ def against_baseline(
     spread = sqrt(residual @ residual / freedom) if freedom > 0 else nan
     contrasts = np.eye(design.shape[1])[1 : len(settings)]
     contrasts[:, 0] = -1.0
-    single = t_quantile(level, freedom) if freedom > 0 else nan
+    single = t_quantile(LEVEL, freedom) if freedom > 0 else nan
     # a single comparison needs no draws; for several, draws may give slightly less than its exact value
-    together = max(critical(contrasts, inverse, freedom, level), single) if len(settings) > 2 else single
+    together = max(critical(contrasts, inverse, freedom, LEVEL), single) if len(settings) > 2 else single
     equal_p, extremes = _equal_spread(residual, maker, indicators, settings)
     own = [log[at == k] for k in range(len(settings))]
     started = trials.groupby(by, sort=False)[restart].first() if restart else pd.Series(0, settings)
@@ -136,11 +134,11 @@ def against_baseline(
     for name, contrast, logs in zip(settings[1:], contrasts, own[1:], strict=True):
         value, error = float(contrast @ params), spread * sqrt(contrast @ inverse @ contrast)
         others = ((SINGLE, single * error, value),) if freedom > 0 else ()
-        others += _unpooled(units[units[by].isin([name, baseline])], log, name, by, block, level)
+        others += _unpooled(units[units[by].isin([name, baseline])], log, name, by, block)
         warnings = () if freedom > 0 else ("no interval: no setting was measured twice",)
         warnings += (RESTARTED,) if apart and started[name] != started[baseline] else ()
         about = {"n": len(logs) + len(own[0]), "basis": f"{count(len(logs), 'trial')} against {len(own[0])}"}
-        about |= {"method": f"{pooled}; {dunnett}", "assumption": ASSUMPTION, "level": level, "warnings": warnings}
+        about |= {"method": f"{pooled}; {dunnett}", "assumption": ASSUMPTION, "warnings": warnings}
         estimates[name] = ratio_estimate(
             value,
             together * error if freedom > 0 else nan,
@@ -150,30 +148,34 @@ def against_baseline(
             **about,
         )
     rows = _rows(settings, own, params, estimates)
-    notes = _notes(rows, left_out, frame, equal_p, extremes)
+    notes = _notes(rows, left_out, len(frame), equal_p, extremes)
     return AgainstBaseline(rows, estimates, spread, freedom, equal_p, pooled, notes)
 
 
-def _in_order(values: pd.Series) -> list:
+def _in_order(values: pd.Series) -> list[Hashable]:
     """Sort numbers by size; keep all else in order of appearance."""
     result = values.unique().tolist()
     return sorted(result) if pd.api.types.is_numeric_dtype(values.dtype) else result
 
 
-def _unpooled(pair: pd.DataFrame, log: np.ndarray, name, by: str, block: str | None, level: float) -> tuple:
+def _unpooled(
+    pair: pd.DataFrame, log: np.ndarray, name: Hashable, by: str, block: str | None
+) -> tuple[tuple[str, float, float], ...]:
     """Return the interval that only the trials of one setting and the baseline give, or () if they are too few."""
     logs, theirs = pd.Series(log[pair.index], index=pair.index), pair[by] == name
     if block is None:
         sides = [logs[~theirs].to_numpy(), logs[theirs].to_numpy()]
-        method, half, middle = WELCH, welch_half_width(sides, level), sides[1].mean() - sides[0].mean()
+        method, half, middle = WELCH, welch_half_width(sides, LEVEL), sides[1].mean() - sides[0].mean()
     else:
         means = logs.groupby([pair[block], theirs]).mean().unstack()
         differences = (means[True] - means[False]).dropna()
-        method, half, middle = PAIRS, half_width(differences, level), differences.mean()
+        method, half, middle = PAIRS, half_width(differences, LEVEL), differences.mean()
     return ((method, float(half), float(middle)),) if isfinite(half) else ()
 
 
-def _equal_spread(residual, maker, indicators, settings) -> tuple[float, tuple]:
+def _equal_spread(
+    residual: np.ndarray, maker: np.ndarray, indicators: np.ndarray, settings: list[Hashable]
+) -> tuple[float, tuple[tuple[Hashable, float], ...]]:
     """
     Test for equal scatter; return the p-value, the settings with most and least scatter, and both standard deviations.
 
@@ -188,7 +190,7 @@ def _equal_spread(residual, maker, indicators, settings) -> tuple[float, tuple]:
         return nan, ()
     own = freedoms[repeated]
 
-    def bartlett(sums):
+    def bartlett(sums: np.ndarray):
         variances = np.maximum(sums, ROUNDING) / own
         pooled = np.maximum(sums.sum(axis=-1), ROUNDING) / own.sum()
         return own.sum() * np.log(pooled) - (own * np.log(variances)).sum(axis=-1)
@@ -202,7 +204,9 @@ def _equal_spread(residual, maker, indicators, settings) -> tuple[float, tuple]:
     return p, tuple((names[k], float(spreads[k])) for k in (spreads.argmax(), spreads.argmin()))
 
 
-def _rows(settings, own, params, estimates: dict) -> pd.DataFrame:
+def _rows(
+    settings: list[Hashable], own: list[np.ndarray], params: np.ndarray, estimates: dict[Hashable, Estimate]
+) -> pd.DataFrame:
     rows = []
     for name, logs, level in zip(settings, own, params, strict=False):
         ends, verdict = (1.0, nan, nan), "baseline"
@@ -213,7 +217,9 @@ def _rows(settings, own, params, estimates: dict) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["setting", "n", "mean", "ratio", "low", "high", "verdict"])
 
 
-def _notes(rows: pd.DataFrame, left_out: pd.DataFrame, frame, equal_p: float, extremes) -> tuple[str, ...]:
+def _notes(
+    rows: pd.DataFrame, left_out: pd.DataFrame, n: int, equal_p: float, extremes: tuple[tuple[Hashable, float], ...]
+) -> tuple[str, ...]:
     notes = []
     if equal_p < UNEQUAL_BELOW:
         (most, widest), (least, narrowest) = extremes
@@ -229,5 +235,5 @@ def _notes(rows: pd.DataFrame, left_out: pd.DataFrame, frame, equal_p: float, ex
             "others"
         )
     if len(left_out):
-        notes.append(f"{len(left_out)} of {count(len(frame), 'trial')} not used: {reasons(left_out)}")
+        notes.append(f"{len(left_out)} of {count(n, 'trial')} not used: {reasons(left_out)}")
     return tuple(notes)

@@ -20,7 +20,7 @@ from wanbench.errors import MissingDataError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, percent, quantity
 from wanbench.methods.lab.utilisation import KEY
-from wanbench.methods.result import Estimate, Result, text_table
+from wanbench.methods.result import LEVEL, Estimate, Result, text_table
 from wanbench.methods.result.means import geometric_mean
 from wanbench.methods.trials.processors import mean_use
 from wanbench.methods.trials.rates import TrialRates
@@ -52,7 +52,6 @@ class Bounds(Result):
     """
 
     trials: pd.DataFrame
-    level: float
 
     TITLE = "Means over trials: measured payload and its limits, in Mbit/s"
 
@@ -83,13 +82,13 @@ class Bounds(Result):
         if part.empty:
             raise MissingDataError(f"no trial of {setting!r} has limits.")
 
-        def share(values, bound: str, rate: str) -> Estimate:
+        def share(values: pd.Series, bound: str, rate: str) -> Estimate:
             names = {
                 "quantity": f"{setting}: share of {bound}",
                 "claim": f"“{setting}” reaches {{}} of what {rate} allows",
             }
             about = {"unit": "fraction", "method": METHOD, "assumption": ASSUMPTION}
-            return geometric_mean(values, self.level, **names, **about)
+            return geometric_mean(values, LEVEL, **names, **about)
 
         link = share(part.reached_link, "the links' limit", "the links' rate")
         lowest = share(part.reached.dropna(), "the lowest limit", "its lowest limit")
@@ -177,12 +176,11 @@ class Share(Result):
         )
 
 
-def bounds(curves: Curves, rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, level: float = 0.95) -> Bounds:
+def bounds(curves: Curves, rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> Bounds:
     """
     Compute the four bounds of every trial in `curves`, and the shares that the trial reached.
 
     tables: Tables of the run: links and placements; also metrics (of sysstat) and link_samples, if sampled.
-    level: Level of the intervals.
 
     Raises MissingDataError: the run has no placement of replicas, or its lab has no emulated links.
     """
@@ -208,4 +206,4 @@ def bounds(curves: Curves, rates: TrialRates, tables: Mapping[str, pd.DataFrame]
     frame["limits"] = [" and ".join(np.array(NAMES)[row]) for row in near]
     frame["reached"] = (frame.measured / frame.allowed).where(frame.limit != MACHINE, nan)
     frame["reached_link"] = frame.measured / frame.link
-    return Bounds(frame, level)
+    return Bounds(frame)

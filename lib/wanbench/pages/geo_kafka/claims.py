@@ -4,11 +4,13 @@ Test source 001: throughput and cost of a strongly consistent Kafka cluster acro
 Every number of the source is read from its file of claims, so correcting a digit there corrects the verdict.
 """
 
+from typing import Any
+
 from wanbench.formatting import number, quantity
 from wanbench.methods.claims.ledger import Audit, read_claims
 from wanbench.methods.claims.rules import ALWAYS, DIFFERS, NEVER, SOME, Rule, apply_rules, over, under
 from wanbench.methods.cost.deployment import FIXED, TOTAL, VARIABLE, ClusterCost, Deployment, cluster_cost
-from wanbench.methods.result import Estimate, Result
+from wanbench.methods.result import Estimate, Fields, Result
 from wanbench.pages.geo_kafka.costs import region_copies
 
 SOURCE = "001-geo-kafka"
@@ -78,25 +80,23 @@ def geo_kafka(*, cost: ClusterCost | None = None, **measured: Estimate | Result 
     return audit
 
 
-def source_deployment(audit: Audit, **inputs) -> Deployment:
+def source_deployment(audit: Audit, **inputs: Any) -> Deployment:
     """
     Return the cluster whose cost the source states; messages per second are its throughput over its message size.
 
     **inputs: Fields of `Deployment` that replace the source's numbers.
     """
     size = 1e3 * audit.number("message-size")
-    own = {
-        "brokers": audit.number("n-brokers"),
-        "instance_usd_per_hour": audit.number("instance-price"),
-        "disks": audit.number("n-disks"),
-        "disk_gb": audit.number("disk-size"),
-        "disk_usd_per_gb_month": audit.number("disk-price"),
-        "hours_per_month": HOURS_PER_MONTH,
-        "messages_per_s": 1e9 * audit.number("throughput") / size,
-        "message_bytes": size,
-        "region_bytes_per_message": audit.number("crossings") * size,
-        "region_usd_per_gb": audit.number("region-price"),
+    names = {
+        "brokers": "n-brokers",
+        "instance_usd_per_hour": "instance-price",
+        "disks": "n-disks",
+        "disk_gb": "disk-size",
     }
+    names |= {"disk_usd_per_gb_month": "disk-price", "region_usd_per_gb": "region-price"}
+    own: Fields = {name: audit.number(claim) for name, claim in names.items()}
+    own |= {"hours_per_month": HOURS_PER_MONTH, "messages_per_s": 1e9 * audit.number("throughput") / size}
+    own |= {"message_bytes": size, "region_bytes_per_message": audit.number("crossings") * size}
     return Deployment(**own | inputs)
 
 

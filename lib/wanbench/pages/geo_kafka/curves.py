@@ -18,17 +18,18 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from wanbench.checks import check_level, refusal
+from wanbench.checks import refusal
 from wanbench.errors import MissingDataError, ParameterError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, percent, quantity
-from wanbench.methods.result import Estimate, Interval, Result
+from wanbench.methods.result import LEVEL, Estimate, Interval, Result
 from wanbench.methods.trials.rates import TrialRates
 from wanbench.pages.geo_kafka import factor_columns
 from wanbench.pages.geo_kafka.scalability import Scalability, fit_scalability
 
 from .against_baseline import PAIRS, RESTARTED, SINGLE, UNEQUAL_BELOW, WELCH, AgainstBaseline, against_baseline
 
+Setting = str | Mapping[str, object]  # The name of a setting, or its differences from the baseline.
 ROW_PX = 24
 AROUND_PX = 170
 # Ratio of the largest to the smallest value from which the axis is logarithmic, so that small values stay visible.
@@ -121,7 +122,6 @@ class Curves(Result):
     base: str
     compared: AgainstBaseline
     n_out: int
-    level: float
     curves: dict[str, Curve] = field(default_factory=dict)
 
     TITLE = "Best over worst level of each factor"
@@ -129,7 +129,7 @@ class Curves(Result):
     def against(self, cell: str) -> AgainstBaseline:
         """Return the comparison of every cell with the given cell."""
         if cell not in self._against:
-            self._against[cell] = _compare(self.frame, cell, self.level)
+            self._against[cell] = _compare(self.frame, cell)
         return self._against[cell]
 
     @cached_property
@@ -178,9 +178,7 @@ class Curves(Result):
         freedom = f"pooled over settings, {self.compared.freedom} degrees of freedom"
         return f"{text} The standard deviation between trials of the same setting is {spread} ({freedom})."
 
-    def ratio(
-        self, of: str | Mapping, over: str | Mapping, *, quantity: str, claim: str, pooled: bool = True
-    ) -> Estimate:
+    def ratio(self, of: Setting, over: Setting, *, quantity: str, claim: str, pooled: bool = True) -> Estimate:
         """
         Estimate the ratio of one setting's throughput to another's, with an individual interval.
 
@@ -192,7 +190,7 @@ class Curves(Result):
         a, b = self._cell(of), self._cell(over)
         if a == b:
             raise MissingDataError(f"{of} and {over} are the same setting.")
-        return self._between(a, b, quantity, claim, pooled=pooled)
+        return self.between(a, b, quantity, claim, pooled=pooled)
 
     def scalability(self) -> Scalability:
         """
@@ -205,9 +203,9 @@ class Curves(Result):
             raise MissingDataError("the law of scalability needs trials with three numbers of producers.")
         own = own.assign(throughput=own[VALUE] / 1e6)
         block = "block" if own.block.nunique() > 1 else None
-        return fit_scalability(own, "throughput", block=block, unit="Mbit/s", level=self.level)
+        return fit_scalability(own, "throughput", block=block, unit="Mbit/s")
 
-    def _cell(self, wanted: str | Mapping) -> str:
+    def _cell(self, wanted: Setting) -> str:
         if isinstance(wanted, str):
             cells = self.frame.cell[self.frame.setting == wanted].unique()
         else:
@@ -225,7 +223,7 @@ class Curves(Result):
             raise MissingDataError(f"{named} {found}; allowed: one that was measured.")
         return str(cells[0])
 
-    def _between(self, a: str, b: str, quantity: str, claim: str, *notes: str, pooled: bool = True) -> Estimate:
+    def between(self, a: str, b: str, quantity: str, claim: str, *notes: str, pooled: bool = True) -> Estimate:
         """Estimate the ratio of the throughput of cell `a` to that of cell `b`, with an individual interval."""
         one = self.against(b).ratios[a]
         about = {"quantity": quantity, "claim": claim, "others": ()}
@@ -265,7 +263,7 @@ class Curves(Result):
             figure,
             name="curves",
             title=theme.headline(self.estimates[0].sentence, "What each change to the baseline does to throughput"),
-            subtitle=f"One factor is changed at a time. Bars: {percent(self.level)} intervals, simultaneous over "
+            subtitle=f"One factor is changed at a time. Bars: {percent(LEVEL)} intervals, simultaneous over "
             "all rows. "
             "Dashed: the baseline.",
             alt=f"Ratio of throughput to the baseline, {count(len(labels), 'level')}. {self}",
@@ -274,7 +272,7 @@ class Curves(Result):
         )
 
 
-def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95) -> Curves:
+def curves(rates: TrialRates, *, baseline: str = "baseline") -> Curves:
     """
     Compute the curve of every factor that was varied one at a time.
 
@@ -287,7 +285,6 @@ def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95
     Raises MissingDataError: no trial of the baseline was measured.
     Raises ParameterError: trials of the baseline differ in their levels.
     """
-    level = check_level(level)
     rows = rates.rates
     kept = rows[VALUE].astype("float64") > 0
     if rows.block.notna().any():
@@ -297,7 +294,7 @@ def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95
     kept &= flat_out == flat_out[rows.setting == baseline].any()
     frame, columns = factor_columns.with_settings(rows[kept])
     keys = list(frame[columns].itertuples(index=False, name=None))
-    names: dict[tuple, str] = {}
+    names: dict[tuple[object, ...], str] = {}
     for key, name in zip(keys, frame.setting.astype(str), strict=True):
         names.setdefault(key, name if name not in names.values() else f"{name} ({len(names)})")
     frame["cell"] = [names[key] for key in keys]
@@ -312,7 +309,7 @@ def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95
     base = str(named[0])
     needed = [name for name in columns if factor_columns.needs_restart(name)]
     frame["restart"] = [str(row) for row in frame[needed].to_dict("records")]
-    result = Curves(frame, columns, base, _compare(frame, base, level), n_out, level)
+    result = Curves(frame, columns, base, _compare(frame, base), n_out)
     cells = frame.drop_duplicates("cell").set_index("cell")
     of_factor: dict[str, list[str]] = {}
     for cell, row in cells.iterrows():
@@ -324,9 +321,9 @@ def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95
     return result
 
 
-def _compare(frame: pd.DataFrame, cell: str, level: float) -> AgainstBaseline:
+def _compare(frame: pd.DataFrame, cell: str) -> AgainstBaseline:
     """Compare every cell with the given one, within blocks unless blocks cannot be separated from cells."""
-    about = {"by": "cell", "level": level, "restart": "restart"}
+    about = {"by": "cell", "restart": "restart"}
     if frame.block.nunique() > 1:
         with suppress(ParameterError):
             return against_baseline(frame, VALUE, cell, block="block", **about)
@@ -366,7 +363,7 @@ def _curve(result: Curves, factor: str, cells: pd.DataFrame, own: list[str]) -> 
     by_mean = table.sort_values("mean", kind="stable").cell
     best, worst = by_mean.iloc[-1], by_mean.iloc[0]
     chosen = (CHOSEN,) if len(own) > 2 else ()
-    span = result._between(best, worst, f"{label}: best over worst", claim(labels[best], f"{labels[worst]}”"), *chosen)
+    span = result.between(best, worst, f"{label}: best over worst", claim(labels[best], f"{labels[worst]}”"), *chosen)
     last = None
     if len(own) > 2 and table.numeric.notna().all():
         other, name = (own[-2], "the level before it") if best == own[-1] else (best, "best")
@@ -376,12 +373,12 @@ def _curve(result: Curves, factor: str, cells: pd.DataFrame, own: list[str]) -> 
     return Curve(factor, table, ratios, span, last)
 
 
-def _axis(values, ends) -> dict:
+def _axis(values: pd.Series, ends: list[float]) -> theme.Settings:
     """
     Return a logarithmic axis if `values` differ widely, else an axis from zero; ignore interval `ends` far outside.
     """
     known = np.asarray([value for value in values if np.isfinite(value) and value > 0])
-    ends = np.asarray([end for end in ends if np.isfinite(end)])
+    far = np.asarray([end for end in ends if np.isfinite(end)])
     if len(known) and known.max() / known.min() > WIDE:
-        return theme.log_axis([*known, *ends[(ends > known.min() / WIDE) & (ends < known.max() * WIDE)]], "")
+        return theme.log_axis([*known, *far[(far > known.min() / WIDE) & (far < known.max() * WIDE)]], "")
     return {"rangemode": "tozero"}

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from math import ceil
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,7 @@ Links = Mapping[tuple[str, str], LinkSettings]
 
 def one_at_a_time(
     baseline: KafkaTrial,
-    factors: Mapping[str, Sequence],
+    factors: Mapping[str, Sequence[object]],
     *,
     replicates: int,
     links: Links | None = None,
@@ -75,7 +76,7 @@ def one_at_a_time(
             varied = at_level(baseline, factor, level, links=links)
             if varied != baseline:
                 settings[_name(factor, level)] = varied
-    groups: dict[tuple, list[str]] = {}
+    groups: dict[tuple[object, ...], list[str]] = {}
     for name, trial in settings.items():
         groups.setdefault(trial.cluster_settings, []).append(name)
     rng = np.random.default_rng(seed)
@@ -89,7 +90,7 @@ def one_at_a_time(
     ]
 
 
-def at_level(trial: KafkaTrial, factor: str, level, *, links: Links | None = None) -> KafkaTrial:
+def at_level(trial: KafkaTrial, factor: str, level: object, *, links: Links | None = None) -> KafkaTrial:
     """
     Return a copy of `trial` with one factor changed to `level`.
 
@@ -139,33 +140,33 @@ def bandwidth_delay_bytes(links: Links) -> int:
     return ceil(min(rates) / 8 * rtt_ms / 1000)
 
 
-def _with_buffers(trial, level, links):
+def _with_buffers(trial: KafkaTrial, level: Any, links: Links | None) -> KafkaTrial:
     if level not in (DEFAULT, KERNEL, *PRODUCTS):
         raise refusal(f"level of {BUFFERS}", level, ", ".join(map(repr, (DEFAULT, *PRODUCTS, KERNEL))))
     size = {DEFAULT: None, KERNEL: LEFT_TO_KERNEL}.get(level)
     if level in PRODUCTS:
         size = PRODUCTS[level] * bandwidth_delay_bytes(links or {})
-    clients = dict.fromkeys(CLIENT_BUFFERS, size)
+    clients: dict[str, int | None] = dict.fromkeys(CLIENT_BUFFERS, size)
     load = _over(trial.load, "producer_settings", clients)
     load = _over(load, "consumer_settings", clients if size else {**clients, **CONSUMER_DEFAULT})
     return _over(replace(trial, load=load), "broker_settings", dict.fromkeys(BROKER_BUFFERS, size))
 
 
-def _over(settled, field, changes):
+def _over(settled: Any, field: str, changes: Mapping[str, object]) -> Any:
     """Return a copy of a load or trial with `changes` to the settings in one field; None removes a setting."""
     changed = {**dict(getattr(settled, field) or ()), **changes}
     return replace(settled, **{field: {name: value for name, value in changed.items() if value is not None}})
 
 
-def _names(factor):
+def _names(factor: str) -> list[str]:
     return [name.strip() for name in factor.split(",")]
 
 
-def _name(factor, level):
+def _name(factor: str, level: Any) -> str:
     names = _names(factor)
     levels = level if len(names) > 1 else [level]
     return ", ".join(f"{name} {_text(one)}" for name, one in zip(names, levels, strict=True))
 
 
-def _text(level):
+def _text(level: object) -> str:
     return "+".join(map(str, level)) if isinstance(level, list | tuple) else "none" if level is None else str(level)

@@ -2,6 +2,7 @@
 
 import json
 from numbers import Real
+from typing import Any
 
 import pandas as pd
 
@@ -77,7 +78,7 @@ def with_settings(trials: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     return frame, names
 
 
-def _broker_settings(text) -> dict:
+def _broker_settings(text: Any) -> dict[str, str]:
     if text is None or pd.isna(text) or not text:
         return {}
     try:
@@ -86,7 +87,7 @@ def _broker_settings(text) -> dict:
         raise RawDataError("trials.broker_settings", None, text, "a JSON object or nothing") from error
 
 
-def plain(value):
+def plain(value: object) -> float | str | None:
     """Convert a level so that equal levels compare as equal: null to None, a number to float, all else to text."""
     if value is None or value is pd.NA or (isinstance(value, float) and value != value):
         return None
@@ -116,7 +117,7 @@ def factor_label(factor: str) -> str:
     return LABELS.get(factor, factor.replace("_", " "))
 
 
-def level_label(name: str, value) -> str:
+def level_label(name: str, value: Any) -> str:
     """
     Return the level `value` of the column `name` as text.
 
@@ -138,7 +139,7 @@ def level_label(name: str, value) -> str:
     return f"{_text(value)} ms" if name == "linger_ms" else _text(value)
 
 
-def _text(value) -> str:
+def _text(value: float | str) -> str:
     return number(value) if isinstance(value, float) else str(value)
 
 
@@ -160,13 +161,13 @@ def level_labels(levels: pd.DataFrame) -> list[str]:
     return [", ".join(row) for row in rows]
 
 
-def in_order(values) -> list:
+def in_order(values: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """Sort levels, each a tuple of values: None first, then numbers by size, then text alphabetically."""
     return sorted(values, key=lambda row: [_rank(value) for value in row])
 
 
-def _rank(value):
+def _rank(value: Any) -> tuple[int, float, str]:
     try:
         return (0, 0.0, "") if value in (None, "none") else (1, float(value), "")
     except ValueError:
-        return (2, 0.0, value)
+        return (2, 0.0, str(value))

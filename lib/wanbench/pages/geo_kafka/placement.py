@@ -11,7 +11,7 @@ from wanbench.checks import check_kind
 from wanbench.errors import MissingDataError
 from wanbench.formatting import count
 from wanbench.methods.lab.utilisation import KEY
-from wanbench.methods.result import Estimate, Result
+from wanbench.methods.result import Estimate, Fields, Result
 from wanbench.methods.result.means import share_of
 from wanbench.methods.trials.rates import TrialRates
 
@@ -81,7 +81,7 @@ def placement(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> Placemen
         "topics spread over regions": (result.spread, spread),
         "topics in sync in all regions": (result.spread & result.all_in_sync, synced),
     }
-    about: dict = {"basis": count(len(result), "topic"), "method": METHOD, "assumption": ASSUMPTION}
+    about: Fields = {"basis": count(len(result), "topic"), "method": METHOD, "assumption": ASSUMPTION}
     estimates = [
         share_of(int(flags.sum()), len(flags), quantity=quantity, claim=claim, **about)
         for quantity, (flags, claim) in shares.items()

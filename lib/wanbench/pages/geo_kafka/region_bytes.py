@@ -12,7 +12,7 @@ from wanbench.checks import check_columns, check_kind
 from wanbench.errors import MissingDataError, ParameterError
 from wanbench.formatting import count, number
 from wanbench.methods.lab.utilisation import KEY, LINK
-from wanbench.methods.result import LEVEL, Estimate, Result, text_table
+from wanbench.methods.result import LEVEL, Estimate, Fields, Result, text_table
 from wanbench.methods.result.means import geometric_mean, ratio_of_differences
 from wanbench.methods.trials.counted_seconds import one_replica
 from wanbench.methods.trials.rates import TrialRates
@@ -27,7 +27,7 @@ def region_bytes(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> pd.Da
     Returns DataFrame: One row per trial: its key (`KEY`); `link_bytes`, the bytes on all links together, including
         headers and lost packets; `records`, the records in the log, each counted once, not once per replica.
     """
-    samples = rates.part(tables["link_samples"])
+    samples = rates.part(tables.get("link_samples"))
     groups = samples.groupby(LINK)[["bytes_delivered", "bytes_lost"]]
     carried = (groups.max() - groups.min()).sum(axis=1).groupby(level=KEY)
     every = tables["links"].groupby("run_id").size()
@@ -93,7 +93,7 @@ def count_region_bytes(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) ->
     return CountedBytes(*means, rows)
 
 
-def mean_of_trials(values: pd.Series, quantity: str, claim: str, unit: str, notes: tuple) -> Estimate:
+def mean_of_trials(values: pd.Series, quantity: str, claim: str, unit: str, notes: tuple[str, ...]) -> Estimate:
     """Estimate the geometric mean of `values`, one per trial; the other arguments are fields of the Estimate."""
     about = {"unit": unit, "method": MEAN_METHOD, "assumption": MEAN_ASSUMPTION, "warnings": notes}
     return geometric_mean(values, LEVEL, quantity=quantity, claim=claim, **about)
@@ -182,5 +182,5 @@ def _ratio(totals: pd.DataFrame) -> Estimate:
     name = "cross-region bytes of consumers, with client.rack over without"
     claim = "With client.rack, consumers cause {} of the bytes across regions that they cause without it"
     basis = f"{sizes[0]} trials with it, {sizes[1]} without it, {sizes[2]} without consumers"
-    about: dict = {"basis": basis, "level": LEVEL, "warnings": notes}
+    about: Fields = {"basis": basis, "level": LEVEL, "warnings": notes}
     return Estimate(name, claim, value, low, high, "fraction", sum(sizes), METHOD, ASSUMPTION, **about)

@@ -10,15 +10,19 @@ Nothing is fitted to measurements. `wanbench.methods.trials.limits` has the limi
 brokers in another.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from math import inf
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from wanbench.methods.result import Fields
 from wanbench.methods.tcp.models import MSS_BYTES, advertised_window_bytes
 from wanbench.methods.trials.limits import BITS, IN_FLIGHT, MAX_REQUEST_BYTES, PACKET_BYTES
 
+Numbers = dict[str, float]
+Between = Callable[[str, str], float]  # A number for two regions.
 WIRE = PACKET_BYTES / MSS_BYTES
 NEAR_MS = 0.2  # RTT within a region: shorter than any link's, but not zero.
 # Kafka's defaults of broker settings that limit throughput.
@@ -75,7 +79,7 @@ def fetched_bytes_per_s(partitions: int, fetchers: float, rtt_s: float, window: 
 
 
 def region_limits(
-    trial: Mapping, placed: pd.DataFrame, links: pd.DataFrame, *, broker_settings: Mapping | None = None
+    trial: Fields, placed: pd.DataFrame, links: pd.DataFrame, *, broker_settings: Fields | None = None
 ) -> dict[str, float]:
     """
     Compute the highest payload rate that each of "link", "window" and "replication" allows a trial, in bit/s.
@@ -122,7 +126,7 @@ def region_limits(
     }
 
 
-def _rate(trial: Mapping, link, pair: tuple) -> float:
+def _rate(trial: Fields, link: Any, pair: tuple[str, str]) -> float:
     own = {trial["from_region"], trial["to_region"]} == set(pair) and trial["rate_bps"] is not None
     rate = trial["rate_bps"] if own else link.rate_bps
     return inf if rate is None or pd.isna(rate) else float(rate)
@@ -133,9 +137,9 @@ def _spread(n: int, regions: list[str]) -> dict[str, float]:
     return {region: len(range(k, n, len(regions))) for k, region in enumerate(regions) if k < n}
 
 
-def _copies(placed: pd.DataFrame, senders: dict, readers: dict, trial: Mapping) -> dict[tuple, float]:
+def _copies(placed: pd.DataFrame, senders: Numbers, readers: Numbers, trial: Fields) -> dict[tuple[str, str], float]:
     """Return the bytes that each link carries per byte appended to the log, by (from, to)."""
-    copies: dict[tuple, float] = {}
+    copies: dict[tuple[str, str], float] = {}
 
     def add(a: str, b: str, share: float) -> None:
         if a != b and share:
@@ -155,7 +159,7 @@ def _copies(placed: pd.DataFrame, senders: dict, readers: dict, trial: Mapping) 
     return copies
 
 
-def _window(trial: Mapping, placed: pd.DataFrame, senders: dict, settings: dict, rtt_s) -> float:
+def _window(trial: Fields, placed: pd.DataFrame, senders: Numbers, settings: Numbers, rtt_s: Between) -> float:
     """Return the bit/s that all producers together can send to all leaders, by `produced_bytes_per_s`."""
     window = connection_window_bytes(settings["socket.receive.buffer.bytes"])
     in_flight = trial["max_in_flight"] or IN_FLIGHT
@@ -171,7 +175,7 @@ def _window(trial: Mapping, placed: pd.DataFrame, senders: dict, settings: dict,
     return BITS * total
 
 
-def _replication(placed: pd.DataFrame, settings: dict, rtt_s) -> float:
+def _replication(placed: pd.DataFrame, settings: Numbers, rtt_s: Between) -> float:
     """Return the bit/s of the whole topic at which the slowest pair of leader and follower just keeps up."""
     window = connection_window_bytes(settings["replica.socket.receive.buffer.bytes"])
     sizes = (settings["replica.fetch.max.bytes"], settings["replica.fetch.response.max.bytes"])

@@ -23,12 +23,12 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from wanbench.checks import check_columns, check_level
+from wanbench.checks import check_columns
 from wanbench.errors import ParameterError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, p_value, percent
 from wanbench.methods.factorial.terms import IN_OTHER_BLOCKS, ONE_BLOCK, usable_runs
-from wanbench.methods.result import Estimate, Result, reasons
+from wanbench.methods.result import LEVEL, Estimate, Fields, Result, reasons
 from wanbench.pages.geo_kafka.scalability_fit import MIN_LEVELS, Fit
 
 UNFIT_BELOW = 0.05  # There is a caution if the p-value of lack of fit is below this: one false alarm in twenty.
@@ -67,7 +67,6 @@ class Scalability(Result):
     throughput: str
     producers: str
     unit: str
-    level: float
     notes: tuple[str, ...] = ()
 
     TITLE = "The Universal Scalability Law"
@@ -79,7 +78,7 @@ class Scalability(Result):
         one = self.efficiency
         growth = (
             f"Growth of {self.throughput} with {self.producers} {shown}. With {most}, it is {one.formatted} of linear "
-            f"growth ({percent(self.level)} interval {one.formatted_interval or 'none'}; {one.counted})."
+            f"growth ({percent(LEVEL)} interval {one.formatted_interval or 'none'}; {one.counted})."
         )
         return f"{growth} {self._peak_sentence(most)}"
 
@@ -124,7 +123,7 @@ class Scalability(Result):
             name="scalability",
             title=theme.headline(growth, f"{self.throughput} against {self.producers}"),
             subtitle="Points: trials. Line: the Universal Scalability Law. Band: its "
-            f"{percent(self.level)} interval, for each number of {self.producers} separately. Dashed: linear growth, "
+            f"{percent(LEVEL)} interval, for each number of {self.producers} separately. Dashed: linear growth, "
             "starting from the law's value at 1.",
             alt=f"Throughput against producers. {self}",
             caption=str(self),
@@ -133,13 +132,7 @@ class Scalability(Result):
 
 
 def fit_scalability(
-    frame: pd.DataFrame,
-    throughput: str,
-    producers: str = "producers",
-    *,
-    block: str | None = None,
-    unit: str = "",
-    level: float = 0.95,
+    frame: pd.DataFrame, throughput: str, producers: str = "producers", *, block: str | None = None, unit: str = ""
 ) -> Scalability:
     """
     Fit the Universal Scalability Law to trials.
@@ -159,7 +152,6 @@ def fit_scalability(
     >>> round(result.peak_producers.estimate), result.is_linear_possible
     (22, False)
     """
-    level = check_level(level)
     check_columns("frame", frame, [throughput, producers, *([block] if block else [])])
     trials, left_out, _ = usable_runs(frame, throughput, [producers], [], block)
     n = trials[producers].to_numpy(dtype=float)
@@ -168,14 +160,14 @@ def fit_scalability(
             f"{producers} has the levels {', '.join(f'{value:g}' for value in np.unique(n))}; allowed: {MIN_LEVELS} or "
             "more different numbers, none below 1, as the law has three parameters."
         )
-    fit = Fit(n, np.log(trials._response.to_numpy()), trials._block if block else None, level)
+    fit = Fit(n, np.log(trials._response.to_numpy()), trials._block if block else None, LEVEL)
     alphas, betas, slack = fit.allowed()
     ends = fit.ends(alphas, betas, slack)
     law = f"the Universal Scalability Law{f' and {block}' if block else ''}"
     method = f"least squares of logarithms on {law}, profile likelihood with F(1, {fit.freedom})"
     basis = f"{count(len(n), 'trial')} at {len(np.unique(n))} numbers of {producers}"
-    about: dict = {"n": len(n), "basis": basis, "level": level, "assumption": ASSUMPTION, "method": method}
-    levels: dict = {"method": method + ("" if block is None else IN_OTHER_BLOCKS)}
+    about: Fields = {"n": len(n), "basis": basis, "assumption": ASSUMPTION, "method": method}
+    levels: Fields = {"method": method + ("" if block is None else IN_OTHER_BLOCKS)}
     levels["warnings"] = (ONE_BLOCK,) if isnan(fit.block_half) else ()
     most = n.max()
     many = f"{most:g} {producers}"
@@ -187,7 +179,7 @@ def fit_scalability(
         "alpha": ("alpha (contention)", "Contention alpha is {}", ""),
         "beta": ("beta (consistency)", "Consistency beta is {}", ""),
     }
-    estimates: dict = {}
+    estimates: dict[str, Estimate] = {}
     for name, (quantity, claim, its_unit) in texts.items():
         shared = about | levels if name in ("peak", "gamma") else about
         estimates[name] = Estimate(quantity, claim, **ends[name], unit=its_unit, **shared)
@@ -196,11 +188,13 @@ def fit_scalability(
     linear = bool(((alphas == 0) & (betas == 0)).any())
     names = {"throughput": throughput, "producers": producers, "unit": unit}
     rows = {"curve": fit.curve(alphas, betas, slack), "trials": trials, "left_out": left_out}
-    found = {"is_linear_possible": linear, "lack_of_fit_p": p, "level": level, "notes": notes}
+    found = {"is_linear_possible": linear, "lack_of_fit_p": p, "notes": notes}
     return Scalability(**estimates, **rows, **names, **found)
 
 
-def _notes(estimates, most: float, p: float, left_out, n_rows: int, producers: str) -> tuple[str, ...]:
+def _notes(
+    estimates: dict[str, Estimate], most: float, p: float, left_out: pd.DataFrame, n_rows: int, producers: str
+) -> tuple[str, ...]:
     notes, at = [], estimates["peak_producers"].estimate
     if p < UNFIT_BELOW:
         notes.append(

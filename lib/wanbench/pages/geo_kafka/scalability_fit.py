@@ -8,6 +8,7 @@ throughput, so the width of the t interval of the mean over blocks is added in q
 """
 
 from math import inf, isfinite, nan, sqrt
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,8 @@ from wanbench.errors import ParameterError
 from wanbench.formatting import count
 from wanbench.methods.factorial.terms import block_half_width, with_blocks
 
+Array = np.ndarray
+Number = float | Array
 MIN_LEVELS = 3  # Minimum number of different producer counts: as many as the law has parameters.
 STEPS = 161  # Grid points of alpha and of beta over the allowed range: ends are exact to about 1 % of the interval.
 COARSE_STEPS = 41
@@ -25,7 +28,7 @@ EXACT = 1 + 1e-7  # A fit with a parameter at 0 is preferred if its sum of squar
 SEARCHES = 200  # Maximum number of steps until a box encloses the allowed parameters; about 30 are usual.
 
 
-def usl(producers, gamma, alpha, beta):
+def usl(producers: Number, gamma: Number, alpha: Number, beta: Number) -> Any:
     """
     Return the throughput that the law predicts for a number of producers, in the unit of `gamma`.
 
@@ -38,7 +41,7 @@ def usl(producers, gamma, alpha, beta):
 class Fit:
     """The least-squares fit of the law (`usl`) to `log`, the logarithm of throughput at `n` producers in each trial."""
 
-    def __init__(self, n: np.ndarray, log: np.ndarray, block, level: float):
+    def __init__(self, n: Array, log: Array, block: pd.Series | None, level: float):
         self.n, self.log = n, log
         design = with_blocks(np.ones((len(n), 1)), block)
         self.design, self.inverse = design, np.linalg.pinv(design.T @ design)
@@ -55,20 +58,20 @@ class Fit:
         # The error of the mean log is that of gamma; with blocks it is in `block_half`.
         self.mean_error = sqrt(1 / len(n)) if block is None else 0.0
 
-    def squares(self, alpha, beta) -> np.ndarray:
+    def squares(self, alpha: np.typing.ArrayLike, beta: np.typing.ArrayLike) -> Array:
         """Return the sum of squared residuals at each alpha and beta."""
         return ((self._without_law(alpha, beta) @ self.maker) ** 2).sum(axis=-1)
 
-    def log_gamma(self, alpha, beta) -> np.ndarray:
+    def log_gamma(self, alpha: np.typing.ArrayLike, beta: np.typing.ArrayLike) -> Array:
         """Return the least-squares log gamma at each alpha and beta, for the average block."""
         return self._without_law(alpha, beta) @ (self.design @ self.inverse[:, 0])
 
-    def _without_law(self, alpha, beta) -> np.ndarray:
+    def _without_law(self, alpha: np.typing.ArrayLike, beta: np.typing.ArrayLike) -> Array:
         alpha, beta = (np.asarray(value, dtype=float)[..., None] for value in (alpha, beta))
         return self.log - np.log(usl(self.n, 1.0, alpha, beta))
 
     def _best(self) -> tuple[float, float, float]:
-        def residual(theta):
+        def residual(theta: Array):
             return self.maker @ self._without_law(*theta)
 
         bounds = {"bounds": ([0, 0], [1, np.inf]), "x_scale": "jac", "xtol": 1e-12, "ftol": 1e-12, "gtol": 1e-12}
@@ -86,7 +89,7 @@ class Fit:
         best = next((theta for theta in at_bounds if self.squares(*theta) <= least), best)
         return float(best[0]), float(best[1]), float(self.squares(*best))
 
-    def allowed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def allowed(self) -> tuple[Array, Array, Array]:
         """
         Return the allowed alphas and betas, and by how much each pair's sum of squares is below the allowed maximum.
 
@@ -116,7 +119,7 @@ class Fit:
         alphas, betas = axes[0][rows], axes[1][columns]
         return alphas, betas, np.maximum(self.threshold - self.squares(alphas, betas), 0.0)
 
-    def _grid(self, low, high, steps: int):
+    def _grid(self, low: Array, high: Array, steps: int) -> tuple[list[Array], Array]:
         axes = [
             np.union1d(np.linspace(one, other, steps), [best])
             for one, other, best in zip(low, high, (self.alpha, self.beta), strict=True)
@@ -124,7 +127,7 @@ class Fit:
         alphas, betas = np.meshgrid(*axes, indexing="ij")
         return axes, self.squares(alphas, betas) <= self.threshold
 
-    def ends(self, alphas, betas, slack) -> dict[str, dict[str, float]]:
+    def ends(self, alphas: Array, betas: Array, slack: Array) -> dict[str, dict[str, float]]:
         """Return `estimate`, `low` and `high` of every quantity, by name; the arguments are the result of `allowed`."""
         best = np.array([self.alpha]), np.array([self.beta])
         most = self.n.max()
@@ -143,7 +146,7 @@ class Fit:
             out[name] = {"estimate": np.exp(estimate), "low": low, "high": high}
         return {name: {key: float(value) for key, value in one.items()} for name, one in out.items()}
 
-    def _level_ends(self, alphas, betas, slack, of, estimate: float) -> tuple[float, float]:
+    def _level_ends(self, alphas: Array, betas: Array, slack: Array, of: Array, estimate: float) -> tuple[float, float]:
         """Return both ends of the interval of gamma times `of`, which has a value at each of alphas and betas."""
         middle, play = self.log_gamma(alphas, betas) + np.log(of), np.sqrt(slack) * self.mean_error
         ends = []
@@ -153,7 +156,7 @@ class Fit:
             ends.append(float(np.exp(end + side * (np.hypot(distance, self.block_half) - distance))))
         return ends[0], ends[1]
 
-    def curve(self, alphas, betas, slack) -> pd.DataFrame:
+    def curve(self, alphas: Array, betas: Array, slack: Array) -> pd.DataFrame:
         """Return the table `Scalability.curve`; the arguments are the result of `allowed`."""
         n = np.geomspace(self.n.min(), self.n.max(), CURVE_STEPS)
         gamma = float(np.exp(self.log_gamma(self.alpha, self.beta)))
@@ -177,13 +180,13 @@ class Fit:
         return float(stats.f.sf(ratio, more, against))
 
 
-def _peak_producers(alpha, beta) -> np.ndarray:
+def _peak_producers(alpha: Array, beta: Array) -> Array:
     """Return the number of producers at the peak, at least 1; infinite for beta = 0 and alpha below 1."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.maximum(np.nan_to_num(np.sqrt((1 - alpha) / beta), nan=1.0, posinf=inf), 1.0)
 
 
-def _peak(alpha, beta) -> np.ndarray:
+def _peak(alpha: Array, beta: Array) -> Array:
     """Return the largest throughput divided by gamma: the value at the peak, or the limit 1/alpha if beta is 0."""
     at = _peak_producers(alpha, beta)
     with np.errstate(divide="ignore", invalid="ignore"):

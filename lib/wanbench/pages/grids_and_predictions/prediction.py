@@ -25,7 +25,7 @@ from wanbench.methods.regions.pairs import Sample, check_pairs, require_regions,
 from wanbench.methods.result import Estimate, Result
 
 from . import prediction_fits
-from .prediction_fits import SITUATIONS
+from .prediction_fits import SITUATIONS, NewPairs
 
 # With fewer measured pairs, a region's effect is less accurate than for the left-out regions that set the interval's
 # width
@@ -104,7 +104,7 @@ class Predictor:
         index = {name: k for k, name in enumerate(self.sample.regions)}
         indices = [index.get(name, -1) for name in ends]
         situation = ("none", "one", "both")[sum(k >= 0 for k in indices)]
-        new = prediction_fits.NewPairs(np.array(indices[:1]), np.array(indices[1:]), np.array([distance]))
+        new = NewPairs(np.array(indices[:1]), np.array(indices[1:]), np.array([distance]))
         notes = self.sample.warnings()
         for name, k in zip(ends, indices, strict=True):
             if k >= 0 and (n := int(self.fits.rtt.observed.measured[k])) < FEW_PAIRS:
@@ -120,7 +120,9 @@ class Predictor:
             measured=self._measured(ends),
         )
 
-    def _estimate(self, name: str, ends, situation: str, new, notes: tuple[str, ...], floor: float = 0.0) -> Estimate:
+    def _estimate(
+        self, name: str, ends: tuple[str, str], situation: str, new: NewPairs, notes: tuple[str, ...], floor: float = 0
+    ) -> Estimate:
         predicted = self.fits.predict(name, situation, new, self.level)
         values = [float(ends[0]) for ends in (predicted.value, predicted.low, predicted.high)]
         if not all(map(isfinite, values)):

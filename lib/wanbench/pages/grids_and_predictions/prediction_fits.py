@@ -54,11 +54,11 @@ class Spread:
     up: float
     down: float
 
-    def of(self, x) -> np.ndarray:
+    def of(self, x: np.typing.ArrayLike) -> np.ndarray:
         """Return constant + slope x, but at least `smallest`."""
         return np.maximum(self.constant + self.slope * np.asarray(x, dtype=float), self.smallest)
 
-    def scores(self, deviation: np.ndarray, x) -> np.ndarray:
+    def scores(self, deviation: np.ndarray, x: np.typing.ArrayLike) -> np.ndarray:
         """Divide the size of each deviation (measured minus predicted) by the scale for its sign at x."""
         scaled = deviation / self.of(x)
         return np.where(scaled >= 0, scaled / self.up, -scaled / self.down)
@@ -269,7 +269,9 @@ class Fits:
         none = NewPairs(np.empty(0, dtype=int), np.empty(0, dtype=int), np.empty(0))
         return self._deviations(quantity, situation, model, none)[0]
 
-    def _deviations(self, quantity, situation, model: Model, new: NewPairs):
+    def _deviations(
+        self, quantity: str, situation: str, model: Model, new: NewPairs
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return `deviations`, and the predictions of `new` by each repeated fit (pairs, scores) and the full fit."""
         pair, unit = model.left_out(situation)
         own = model.coefficients(situation)[unit]

@@ -100,7 +100,7 @@ class Effects:
         return grams, sums
 
 
-def design_rows(fixed: np.ndarray, first, second, n_regions: int) -> np.ndarray:
+def design_rows(fixed: np.ndarray, first: np.ndarray, second: np.ndarray, n_regions: int) -> np.ndarray:
     """
     Return the design matrix of pairs: the `fixed` columns (pairs, k), then a column per region that is 1 for its pairs.
 
@@ -108,13 +108,13 @@ def design_rows(fixed: np.ndarray, first, second, n_regions: int) -> np.ndarray:
     """
     design = np.zeros((len(fixed), fixed.shape[1] + n_regions))
     design[:, : fixed.shape[1]] = fixed
-    for end in (np.asarray(first), np.asarray(second)):
+    for end in (first, second):
         has_effect = end >= 0
         design[np.flatnonzero(has_effect), fixed.shape[1] + end[has_effect]] += 1.0
     return design
 
 
-def fit_effects(fixed: np.ndarray, first, second, n_regions: int, y: np.ndarray) -> Effects:
+def fit_effects(fixed: np.ndarray, first: np.ndarray, second: np.ndarray, n_regions: int, y: np.ndarray) -> Effects:
     """
     Fit `y` (pairs,) by Huber's loss (constant 1.345, scale 1.4826 MAD of the residuals), with effects of regions.
 
@@ -135,7 +135,9 @@ def fit_effects(fixed: np.ndarray, first, second, n_regions: int, y: np.ndarray)
     return Effects(coefficients, design, y, weights, ratio, n_fixed, first, second)
 
 
-def _gram(fixed, first, second, n_regions, weights, y) -> tuple[np.ndarray, np.ndarray]:
+def _gram(
+    fixed: np.ndarray, first: np.ndarray, second: np.ndarray, n_regions: int, weights: np.ndarray, y: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the normal equations without the penalty, from sums per region, as most of the design matrix is 0."""
     k = fixed.shape[1]
     gram, right = np.zeros((k + n_regions,) * 2), np.zeros(k + n_regions)
@@ -159,7 +161,7 @@ def _add_ratio(normal: np.ndarray, n_fixed: int, ratio: float) -> None:
     normal[diagonal, diagonal] += ratio
 
 
-def _ratio(gram, right, total: float, n_fixed: int, n_pairs: int) -> float:
+def _ratio(gram: np.ndarray, right: np.ndarray, total: float, n_fixed: int, n_pairs: int) -> float:
     """Estimate the variance of errors over the variance of effects, by restricted maximum likelihood."""
     n_effects, freedom = len(gram) - n_fixed, n_pairs - n_fixed
 

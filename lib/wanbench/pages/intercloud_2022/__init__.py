@@ -9,16 +9,5 @@ from .nearest_region import nearest_region
 from .readings import correlations, row_selections, unit_readings
 from .variation import repeats, scatter
 
-__all__ = [
-    "charts",
-    "claims",
-    "compare_clouds",
-    "compare_models",
-    "correlations",
-    "matched_cities",
-    "nearest_region",
-    "repeats",
-    "row_selections",
-    "scatter",
-    "unit_readings",
-]
+__all__ = ["charts", "claims", "compare_clouds", "compare_models", "correlations", "matched_cities", "nearest_region"]
+__all__ += ["repeats", "row_selections", "scatter", "unit_readings"]

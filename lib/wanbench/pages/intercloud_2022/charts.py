@@ -128,15 +128,11 @@ class Charts(Result):
         columns = {}
         for name, chart in self.charts.items():
             slope, parameters = chart.rtt.slope, chart.model.parameters if chart.model else {}
-            columns[name] = {
-                "pairs, regions": f"{slope.n:,}, {slope.n_regions}",
-                "RTT against distance, r": _cell(chart.rtt.pearson),
-                "RTT slope": _cell(slope),
-                "log throughput against distance, r": _cell(chart.throughput.pearson),
-                "half-distance": _cell(chart.throughput.half_distance),
-                "TCP window W": _cell(parameters.get("W")),
-                "capacity C": _cell(parameters.get("C")),
-            }
+            fits = {"RTT against distance, r": chart.rtt.pearson, "RTT slope": slope}
+            fits |= {"log throughput against distance, r": chart.throughput.pearson}
+            fits |= {"half-distance": chart.throughput.half_distance, "TCP window W": parameters.get("W")}
+            cells = {text: _cell(one) for text, one in (fits | {"capacity C": parameters.get("C")}).items()}
+            columns[name] = {"pairs, regions": f"{slope.n:,}, {slope.n_regions}"} | cells
         head = f"value ({percent(LEVEL)} interval, with places as independent units)"
         return pd.DataFrame(columns).rename_axis(head).reset_index()
 

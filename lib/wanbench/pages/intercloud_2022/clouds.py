@@ -16,7 +16,7 @@ from wanbench.methods.distance.straight_lines import THOUSAND_KM
 from wanbench.methods.regions.line import ASSUMPTION, DYADIC, REFERENCES, SCALED, SCALED_REFERENCES
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, directed, require_regions, unordered
 from wanbench.methods.regions.places import Units, units
-from wanbench.methods.result import LEVEL, Estimate, Result
+from wanbench.methods.result import LEVEL, Estimate, Fields, Result
 from wanbench.pages.intercloud_2022.regression import Coefficients, determined, least_squares
 from wanbench.regions import cloud_title
 
@@ -161,7 +161,7 @@ def compare_clouds(pairs: pd.DataFrame) -> CloudComparison:
         quantity=f"{BETWEEN} over {WITHIN}, at equal distance",
         claim=f"{BETWEEN.capitalize()} over {WITHIN}, at equal distance: {{}}",
         unit="times",
-        **sample.counted(grouped),
+        **sample.counted(grouped.n),
         method=f"{METHOD}; one slope for both, and a constant for the regions of each cloud",
         assumption=EQUAL,
         warnings=notes,
@@ -173,18 +173,18 @@ def _design(columns: list[np.ndarray]) -> np.ndarray:
     return np.column_stack([np.ones(len(columns[0])), *columns])
 
 
-def fit_pairs(value, grouped: Units, columns: list[np.ndarray]) -> Coefficients:
+def fit_pairs(value: np.ndarray, grouped: Units, columns: list[np.ndarray]) -> Coefficients:
     """
     Regress `value` on `columns`, of which the first is whether a pair crosses clouds and the second is distance.
 
     The model that scales the intervals has a random effect of each unit (place) on these two coefficients.
     """
     design = _design(columns)
-    return least_squares(design, value, grouped.first, grouped.second, grouped.both, grouped.n, shifted=(2, 1))
+    return least_squares(design, value, grouped, grouped.both, shifted=(2, 1))
 
 
 def cloud_levels(
-    names: list[str], cells, columns: list[np.ndarray], grouped: Units
+    names: list[str], cells: tuple[np.ndarray, np.ndarray], columns: list[np.ndarray], grouped: Units
 ) -> tuple[list[np.ndarray], list[str]]:
     """
     Return the regression's columns for the offsets of clouds, and the clouds whose offset cannot be determined.
@@ -226,39 +226,41 @@ def _directions(pairs: pd.DataFrame) -> tuple[GroupContrast, ...]:
     crosses = np.array([*(len({*name.split(">")}) > 1 for name in ways), False], dtype=float)
     if 0 < crosses.sum() < len(ways):
         shifted.append(crosses)
-    fit = least_squares(design, value, grouped.first, grouped.second, sample.both, grouped.n, shifted=shifted)
+    fit = least_squares(design, value, grouped, sample.both, shifted=shifted)
     clouds, contrasts = clouds_of(sample.regions), []
     for clouds_here in combinations(sorted({*clouds}), 2):
-        forth, back = ">".join(clouds_here), ">".join(clouds_here[::-1])
-        if {forth, back} <= {*ways}:
-            smallest = min(len({*grouped.of_region[clouds == cloud]}) for cloud in clouds_here)
+        ends = ">".join(clouds_here), ">".join(clouds_here[::-1])
+        if {*ends} <= {*ways}:
+            places = min(len({*grouped.of_region[clouds == cloud]}) for cloud in clouds_here)
             counted = {"n": len(value), "n_regions": sample.n_regions, "n_places": grouped.n}
-            contrasts.append(_direction(forth, back, smallest, fit, ways, counted, notes))
+            contrasts.append(_direction(ends, places, fit, ways, counted, notes))
     return tuple(contrasts)
 
 
-def _direction(forth, back, smallest, fit: Coefficients, ways, counted, notes) -> GroupContrast:
+def _direction(
+    ends: tuple[str, str], places: int, fit: Coefficients, ways: list[str], size: Fields, notes: tuple[str, ...]
+) -> GroupContrast:
     """
-    Estimate the ratio of the throughput in direction `forth` to that in direction `back`.
+    Estimate the ratio of the throughput in the first of two directions to that in the second.
 
-    The t quantile has `smallest` - 1 degrees of freedom, where `smallest` is the number of places of the cloud with
-    fewer places: the fewest that Welch's formula can give.
+    The t quantile has `places` - 1 degrees of freedom, where `places` is the number of places of the cloud with fewer
+    places: the fewest that Welch's formula can give.
     """
-    weights = np.array([(name == forth) - float(name == back) for name in ways])
-    freedom = max(smallest - 1, 1)
+    weights = np.array([(name == ends[0]) - float(name == ends[1]) for name in ways])
+    freedom = max(places - 1, 1)
     part = fit.combination(np.append(weights, 0.0), freedom=freedom)
     if isnan(part.interval.low) and fit.n_regions >= FEWEST_FOR_INTERVAL:
         notes = (*notes, "no interval: the contrast is not determined without one of the places")
-    if smallest < FEWEST_OF_A_CLOUD:
-        notes = (*notes, f"one of the clouds has only {count(smallest, 'place')} here")
-    one, other = (f"from {cloud_title(a)} to {cloud_title(b)}" for a, b in (forth.split(">"), back.split(">")))
+    if places < FEWEST_OF_A_CLOUD:
+        notes = (*notes, f"one of the clouds has only {count(places, 'place')} here")
+    one, other = (f"from {cloud_title(a)} to {cloud_title(b)}" for a, b in (way.split(">") for way in ends))
     quantity = f"{one} over {other}, at equal distance"
     estimate = part.estimate(
         _ratio,
         quantity=quantity,
         claim=f"{quantity[0].upper()}{quantity[1:]}: {{}}",
         unit="times",
-        **counted,
+        **size,
         method=f"{OF_DIRECTIONS}, t with {number(freedom, 1)} degrees of freedom; common slope",
         assumption=EQUAL,
         warnings=notes,

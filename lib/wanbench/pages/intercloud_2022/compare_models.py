@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import exp, log
 
@@ -80,7 +80,7 @@ def cross_validate(
                 f"without {sample.regions[int(left.argmin())]} only {count(int(left.min()), 'pair')}{group} are left; "
                 f"the models need more than {most}"
             )
-    simpler: dict[str, dict] = {label: {} for label in labels}
+    simpler: dict[str, dict[tuple[str, str], float]] = {label: {} for label in labels}
     predictions = []
     for model in models:
         in_sample, errors, fitted = np.empty(len(y)), np.empty((2, len(y))), []
@@ -111,7 +111,7 @@ def cross_validate(
     return predictions
 
 
-def _parameters_text(model: ThroughputModel, values: np.ndarray, bounds) -> str:
+def _parameters_text(model: ThroughputModel, values: np.ndarray, bounds: tuple[np.ndarray, np.ndarray]) -> str:
     """Return the fitted parameters as text; a parameter at its bound is called "not identified"."""
     if len(values) == 1:
         return quantity(exp(values[0]), "bit/s")
@@ -136,19 +136,13 @@ def scores(predictions: list[Predictions], sample: Sample) -> pd.DataFrame:
     difference, half_of_difference = mean - mean[best], _half_widths(error - error[best], sample)
     is_worse = (difference - half_of_difference > 0) & ~same[best]
     is_best = np.arange(len(mean)) == best
-    table = pd.DataFrame(
-        {
-            "model": names,
-            **{name: fields[name] for name in ("formula", "fitted", "n_parameters")},
-            "error_factor": np.exp(mean),
-            "low": np.exp(mean - half),
-            "high": np.exp(mean + half),
-            "median_factor": np.exp(np.median(error, axis=1)),
-            "in_sample_factor": np.exp(np.abs(in_sample).mean(axis=1)),
-            "verdict": np.where(is_best, BEST, np.where(is_worse, WORSE, TIED)),
-            "same_curve_as": [", ".join(names[row & (names != name)]) for row, name in zip(same, names, strict=True)],
-        }
-    )
+    columns = {"model": names} | {name: fields[name] for name in ("formula", "fitted", "n_parameters")}
+    columns |= {"error_factor": np.exp(mean), "low": np.exp(mean - half), "high": np.exp(mean + half)}
+    columns["median_factor"] = np.exp(np.median(error, axis=1))
+    columns["in_sample_factor"] = np.exp(np.abs(in_sample).mean(axis=1))
+    columns["verdict"] = np.where(is_best, BEST, np.where(is_worse, WORSE, TIED))
+    alike = [", ".join(names[row & (names != name)]) for row, name in zip(same, names, strict=True)]
+    table = pd.DataFrame(columns | {"same_curve_as": alike})
     return table.iloc[np.lexsort((mean, ~is_best))].reset_index(drop=True)
 
 
@@ -237,18 +231,15 @@ class ModelComparison(Result):
         return f"{'. '.join(parts)}. {missed} but “{CONSTANT}”."
 
     def formatted_table(self) -> pd.DataFrame:
-        rows = [
-            {
-                "Model": row.model,
-                "Fitted": row.fitted,
-                "Error on left-out regions": f"x {estimate.formatted}",
-                f"{estimate.formatted_level} interval": estimate.formatted_interval,
-                "Median": f"x {_like(estimate, row.median_factor)}",
-                "In sample": f"x {_like(estimate, row.in_sample_factor)}",
-                "Verdict": row.verdict,
+        rows = []
+        for row, one in zip(self.scores.itertuples(index=False), self.estimates, strict=True):
+            cells = {"Model": row.model, "Fitted": row.fitted, "Error on left-out regions": f"x {one.formatted}"}
+            cells |= {f"{one.formatted_level} interval": one.formatted_interval}
+            cells |= {
+                "Median": f"x {_like(one, row.median_factor)}",
+                "In sample": f"x {_like(one, row.in_sample_factor)}",
             }
-            for row, estimate in zip(self.scores.itertuples(index=False), self.estimates, strict=True)
-        ]
+            rows.append(cells | {"Verdict": row.verdict})
         return pd.DataFrame(rows)
 
 
@@ -309,6 +300,6 @@ def _like(estimate: Estimate, value: float) -> str:
     return number(value, decimals(estimate.estimate, estimate.low, estimate.high))
 
 
-def _listed(names) -> str:
+def _listed(names: Iterable[str]) -> str:
     *first, last = names
     return " and ".join(filter(None, [", ".join(first), last]))

@@ -115,7 +115,7 @@ def fit_model(pairs: pd.DataFrame, model: str, *, transfer_s: float | None = Non
             f"The {NAMES[symbol]} of the model “{model}” is {{}}",
             *(exp(best[k]), exp(best[k] - half[k]), exp(best[k] + half[k])),
             unit=unit,
-            **sample.counted(places),
+            **sample.counted(places.n),
             method=f"{METHOD}; {chosen.formula}",
             assumption=f"The model holds with the same parameters for all pairs. {ASSUMPTION}",
             naive=Interval(PAIRS_INDEPENDENT, exp(best[k] - naive[k]), exp(best[k] + naive[k])),

@@ -12,7 +12,7 @@ from wanbench.errors import ParameterError
 from wanbench.formatting import count, percent
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, check_pairs
-from wanbench.methods.result import Estimate, Result, tails
+from wanbench.methods.result import Estimate, Fields, Result, tails
 
 # Share of the best throughput from which a target counts as about the best; repeated tests typically differ by 2 %
 NEARLY = 0.9
@@ -103,7 +103,7 @@ def nearest_region(pairs: pd.DataFrame, *, resamples: int = 4_000, seed: int = 0
     )
 
 
-def _source(region: str, cloud: str, group: pd.DataFrame) -> dict:
+def _source(region: str, cloud: str, group: pd.DataFrame) -> Fields:
     """Return a row of `NearestRegion.sources`; `group` has the pairs from `region` to regions of `cloud`."""
     near, best = group.loc[group.distance_km.idxmin()], group.loc[group.throughput_bps.idxmax()]
     source = {"from_region": region, "to_cloud": cloud, "n_targets": len(group)}

@@ -78,16 +78,10 @@ class UnitReadings(RowsResult):
 
     def formatted_table(self) -> pd.DataFrame:
         rows = self.rows
-        return pd.DataFrame(
-            {
-                "Read as": rows.reading,
-                "Sender": rows.sender,
-                "n": rows.n.map("{:,}".format),
-                "Maximum": [quantity(value, "bit/s") for value in rows.max_bps],
-                "Limit of the instance": [quantity(value, "bit/s") for value in rows.limit_bps],
-                "Rows above it": rows.n_above.map("{:,}".format),
-            }
-        )
+        columns = {"Read as": rows.reading, "Sender": rows.sender, "n": rows.n.map("{:,}".format)}
+        columns["Maximum"] = [quantity(value, "bit/s") for value in rows.max_bps]
+        columns["Limit of the instance"] = [quantity(value, "bit/s") for value in rows.limit_bps]
+        return pd.DataFrame(columns | {"Rows above it": rows.n_above.map("{:,}".format)})
 
 
 def unit_readings(
@@ -141,15 +135,10 @@ def row_selections(
     ends = tests.from_region.map(continent), tests.to_region.map(continent)
     apart = ((ends[0] == "Europe") & (ends[1] == "Asia")) | ((ends[0] == "Asia") & (ends[1] == "Europe"))
     inside = (tests.distance_km <= CHART_KM) & (tests.rtt_ms <= CHART_MS)
-    selections = {
-        OWN: tests,
-        CATALOGUE: by_catalogue,
-        UNFLAGGED: tests[~is_flagged],
-        UNFLAGGED_CATALOGUE: by_catalogue[~is_flagged],
-        f"inside the charts' axes ({CHART_KM:,.0f} km, {CHART_MS:.0f} ms)": tests[inside],
-        NO_EUROPE_ASIA: tests[~apart],
-        NO_EUROPE_ASIA_CATALOGUE: by_catalogue[~apart],
-    }
+    selections = {OWN: tests, CATALOGUE: by_catalogue, UNFLAGGED: tests[~is_flagged]}
+    selections[UNFLAGGED_CATALOGUE] = by_catalogue[~is_flagged]
+    selections[f"inside the charts' axes ({CHART_KM:,.0f} km, {CHART_MS:.0f} ms)"] = tests[inside]
+    selections |= {NO_EUROPE_ASIA: tests[~apart], NO_EUROPE_ASIA_CATALOGUE: by_catalogue[~apart]}
     clouds = tests.from_region.str.partition(":")[0] + "->" + tests.to_region.str.partition(":")[0]
     selections |= {f"only {name}": tests[clouds == name] for name in sorted(clouds.unique())}
     for name in tests.run_id.value_counts().index:

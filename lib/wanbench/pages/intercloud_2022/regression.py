@@ -13,6 +13,7 @@ from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.jackknife import LOST, SINGULAR, LeaveOut, Sums, leave_out, pseudo_inverses, reml
 from wanbench.methods.regions.line import DYADIC, SCALED, Part
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL
+from wanbench.methods.regions.places import Units
 from wanbench.methods.result import LEVEL, PAIRS_INDEPENDENT, Interval, t_quantile
 
 
@@ -45,11 +46,7 @@ class Coefficients:
     left: LeaveOut
     turned: np.ndarray
 
-    def freedom(self, weights) -> float:
-        """Return the degrees of freedom of the interval of a weighted sum of the coefficients."""
-        return float(self.left.spread(np.asarray(weights, dtype=float) @ self.turned)[1])
-
-    def combination(self, weights, level: float = LEVEL, freedom: int | None = None) -> Part:
+    def combination(self, weights: np.typing.ArrayLike, level: float = LEVEL, freedom: int | None = None) -> Part:
         """
         Compute a weighted sum of the coefficients, with two intervals: by the jackknife over units (regions or places),
         and the naive one, which treats pairs as independent.
@@ -79,21 +76,19 @@ class Coefficients:
 
 
 def least_squares(
-    design, y, first, second, both, n_regions: int, shifted: Sequence[int | np.ndarray] = ()
+    design: np.ndarray, y: np.ndarray, grouped: Units, both: np.ndarray, shifted: Sequence[int | np.ndarray] = ()
 ) -> Coefficients:
     """
     Fit ordinary least squares to all rows, and again without each unit and without each unordered pair.
 
     design: Array (rows, coefficients).
-    first, second: The indices of each row's two units.
+    grouped: The units of each row.
     both: The number of each row's unordered pair; both directions of a pair are left out together.
-    n_regions: Number of units.
     shifted: Columns (or weights of sums of columns) whose coefficients have a random effect of each unit, as the
         constant has, in the model that scales the jackknife's variances.
 
     Raises ParameterError: the columns are linearly dependent, or there are not more unordered pairs than columns.
     """
-    design, y = np.asarray(design, dtype=float), np.asarray(y, dtype=float)
     n_pairs, n_coefficients = int(np.max(both)) + 1, design.shape[1]
     if n_pairs <= n_coefficients:
         raise ParameterError(f"{n_coefficients} coefficients need more pairs; there are {n_pairs}")
@@ -107,21 +102,23 @@ def least_squares(
     if lost.any():
         raise ParameterError("the columns of the design are linearly dependent")
     sums = list(zip(whole, (gram, target), strict=True))
-    regions = _solve(*(total - dyadic.region_sums(rows, first, second, n_regions) for total, rows in sums))
+    regions = _solve(
+        *(total - dyadic.region_sums(rows, grouped.first, grouped.second, grouped.n) for total, rows in sums)
+    )
     pairs = _solve(*(total - dyadic.sums(rows, both, n_pairs) for total, rows in sums))
     residual = y - scaled @ values[0]
     sigma2 = residual @ residual / max(len(y) - n_coefficients, 1)
     covariance = sigma2 * np.linalg.inv(whole[0]) / scale / scale[:, None]
     turned = _turned(design, shifted)
     spread = y.std() or 1.0
-    sums = Sums.of(design @ turned, (y - y.mean()) / spread, first, second, n_regions)
+    sums = Sums.of(design @ turned, (y - y.mean()) / spread, grouped.first, grouped.second, grouped.n)
     left = leave_out(sums, reml(sums, random=1 + len(shifted)))
     back = [part / scale for part in (values[0], regions[0], pairs[0], regions[1], pairs[1])]
     turned = turned * spread
-    return Coefficients(back[0], back[1], back[2], back[3], back[4], covariance, n_pairs, n_regions, left, turned)
+    return Coefficients(back[0], back[1], back[2], back[3], back[4], covariance, n_pairs, grouped.n, left, turned)
 
 
-def determined(design: np.ndarray, grouped) -> bool:
+def determined(design: np.ndarray, grouped: Units) -> bool:
     """Return whether all coefficients are determined without any one unit; columns must have a mean square of 1."""
     gram = design[:, :, None] * design[:, None, :]
     total = gram.sum(axis=0)

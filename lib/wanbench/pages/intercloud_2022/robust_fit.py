@@ -103,7 +103,9 @@ def refit(
     return values, cost
 
 
-def _simpler_starts(model: ThroughputModel, bounds, simpler: Mapping[tuple[str, str], float]) -> np.ndarray:
+def _simpler_starts(
+    model: ThroughputModel, bounds: tuple[np.ndarray, np.ndarray], simpler: Mapping[tuple[str, str], float]
+) -> np.ndarray:
     """
     Return starting points (rows, parameters), one per parameter in `simpler`.
 
@@ -123,6 +125,6 @@ def _simpler_starts(model: ThroughputModel, bounds, simpler: Mapping[tuple[str, 
     return np.array(starts).reshape(-1, len(symbols))
 
 
-def _cost(residual, weights, scale):
+def _cost(residual: np.ndarray, weights: np.ndarray, scale: float) -> np.ndarray:
     size = np.abs(residual) / scale
     return (weights * np.where(size <= HUBER, size**2 / 2, HUBER * (size - HUBER / 2))).sum(axis=1)

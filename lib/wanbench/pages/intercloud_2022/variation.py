@@ -142,7 +142,7 @@ def scatter(pairs: pd.DataFrame, *, resamples: int = 1_000, seed: int = 0) -> Sc
     rtt, throughput = np.exp([logs[:2], *ends[:, :2]]).T
     claim = "A pair typically deviates from the line of {} by a factor of {{}}"
     ratio_claim = "On log scales throughput scatters {} times as much as RTT"
-    common = sample.counted(places) | {
+    common = sample.counted(places.n) | {
         "unit": "",
         "method": f"median absolute log residual of a least-squares line on distance, pairs of at least "
         f"{MIN_DISTANCE_KM:g} km; percentile interval of a {BOOTSTRAP} ({REFERENCES})",
@@ -161,7 +161,7 @@ def _percentiles(values: np.ndarray) -> np.ndarray:
     return np.quantile(values, tails()) if len(values) else np.full(2, nan)
 
 
-def _log_scatter(x, rtt_ms, log_throughput, weights) -> np.ndarray:
+def _log_scatter(x: np.ndarray, rtt_ms: np.ndarray, log_throughput: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return, per row of `weights`, the median absolute log residuals of RTT and of throughput, and their ratio."""
     medians = np.empty((len(weights), 3))
     total = weights.sum(axis=1, keepdims=True)

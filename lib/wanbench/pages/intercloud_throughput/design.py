@@ -46,16 +46,8 @@ class Route:
 
         Raises ExperimentError, with mtr's output, if mtr fails or does not end in time.
         """
-        options = [
-            "--json",
-            "--no-dns",
-            "--gracetime",
-            str(_GRACE_S),
-            "--report-cycles",
-            str(self.cycles),
-            target.address,
-        ]
-        command = ["sh", "-c", _IF_INSTALLED, "mtr", *options]
+        options = ["--json", "--no-dns", "--gracetime", str(_GRACE_S), "--report-cycles", str(self.cycles)]
+        command = ["sh", "-c", _IF_INSTALLED, "mtr", *options, target.address]
         done, stopped = run_to_end(source, command, self.cycles + _MARGIN_S)
         files = keep(folder, self.name, stem, "json", done)
         if stopped or done.returncode:

@@ -9,9 +9,11 @@ is the standard deviation of their error, in log loss, on real Linux senders.
 """
 
 from math import exp, log, nan, sqrt
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from scipy import stats
 
 from wanbench.checks import check_choice, check_columns
@@ -56,11 +58,11 @@ RETRANSMITS = "retransmitted share of segments"
 NUMBERS = ["throughput_bps", "duration_s", "mean_rtt_ms", "mss_bytes"]
 
 
-def loss_limited_window(loss, rtt_ms, congestion_control: str = "cubic"):
+def loss_limited_window(loss: ArrayLike, rtt_ms: ArrayLike, congestion_control: str = "cubic") -> Any:
     """
     Compute the average congestion window of a Linux sender, in segments, under independent packet loss.
 
-    loss, rtt_ms: float or array; loss as a fraction.
+    loss: As a fraction.
     congestion_control: "reno" or "cubic".
 
     >>> [round(float(loss_limited_window(1e-4, 100, name))) for name in ("reno", "cubic")]
@@ -75,7 +77,7 @@ def loss_limited_window(loss, rtt_ms, congestion_control: str = "cubic"):
     return window / (1 + RECOVERY[congestion_control] * np.sqrt(loss))
 
 
-def loss_of_window(window_segments, rtt_ms, congestion_control: str = "cubic"):
+def loss_of_window(window_segments: ArrayLike, rtt_ms: ArrayLike, congestion_control: str = "cubic") -> Any:
     """
     Return the loss, between 1e-9 and 1, at which `loss_limited_window` is `window_segments`.
 
@@ -114,7 +116,7 @@ def estimate_loss(transfers: pd.DataFrame) -> Estimate:
     warnings = (f"{count(n_left_out, 'transfer')} left out",) if n_left_out else ()
     if name in RATE_BASED:
         why = f"{name} sends at the rate that it measures, so its throughput does not determine the loss"
-        return _estimate(nan, (nan, nan), rows, f"none for {name}", (), (*warnings, why))
+        return _estimate(nan, (nan, nan), rows, method=f"none for {name}", warnings=(*warnings, why))
     rtt_ms, mss_bytes = rows.mean_rtt_ms.to_numpy(), rows.mss_bytes.to_numpy()
     streams = rows.streams.astype(float).fillna(1.0).clip(lower=1.0).to_numpy()
     window = buffer_bytes(rows.throughput_bps.to_numpy() / streams, rtt_ms) / mss_bytes
@@ -130,7 +132,7 @@ def estimate_loss(transfers: pd.DataFrame) -> Estimate:
     method = f"{METHOD.format(name, MODELS[name])}; {count(len(rows), 'transfer')}, about "
     method += count(round(n_seen), "loss", "losses")
     ends = min(low, 1.0), min(high, 1.0)
-    return _estimate(min(loss, 1.0), ends, rows, method, retransmits, warnings)
+    return _estimate(min(loss, 1.0), ends, rows, method=method, others=retransmits, warnings=warnings)
 
 
 def _usable(transfers: pd.DataFrame) -> pd.DataFrame:
@@ -154,7 +156,7 @@ def _usable(transfers: pd.DataFrame) -> pd.DataFrame:
     return rows[good]
 
 
-def _half_width(logs, weight, n_seen: float) -> float:
+def _half_width(logs: np.ndarray, weight: np.ndarray, n_seen: float) -> float:
     """Return half the width of the interval of log loss, given `n_seen` expected losses and the model's error."""
     z = stats.norm.ppf((1 + LEVEL) / 2)
     chance = z * NOISE / sqrt(max(n_seen, 1.0))
@@ -166,7 +168,7 @@ def _half_width(logs, weight, n_seen: float) -> float:
     return float(np.hypot(chance, z * MODEL_SD))
 
 
-def _retransmits(rows: pd.DataFrame, segments) -> tuple[Interval, ...]:
+def _retransmits(rows: pd.DataFrame, segments: np.ndarray) -> tuple[Interval, ...]:
     """Return the share of retransmitted segments with its interval, or () if no transfer reports retransmits."""
     stated = rows.retransmits.notna().to_numpy()
     if not stated.any():
@@ -175,7 +177,9 @@ def _retransmits(rows: pd.DataFrame, segments) -> tuple[Interval, ...]:
     return (Interval(RETRANSMITS, *exact_binomial(again, round(segments[stated].sum()) + again, LEVEL)),)
 
 
-def _cautions(loss, low, high, n_seen, retransmits) -> tuple[str, ...]:
+def _cautions(
+    loss: float, low: float, high: float, n_seen: float, retransmits: tuple[Interval, ...]
+) -> tuple[str, ...]:
     cautions = []
     if n_seen < MIN_LOSSES:
         cautions.append(f"the estimate rests on only about {count(round(n_seen), 'loss', 'losses')}")
@@ -194,7 +198,7 @@ def _cautions(loss, low, high, n_seen, retransmits) -> tuple[str, ...]:
     return tuple(cautions)
 
 
-def _estimate(loss, ends: tuple[float, float], rows, method, retransmits, warnings) -> Estimate:
+def _estimate(loss: float, ends: tuple[float, float], rows: pd.DataFrame, **about: Any) -> Estimate:
     where = ""
     if {"from_region", "to_region"} <= set(rows.columns):
         where = f" from {rows.from_region.iloc[0]} to {rows.to_region.iloc[0]}"
@@ -205,8 +209,6 @@ def _estimate(loss, ends: tuple[float, float], rows, method, retransmits, warnin
         unit="fraction",
         n=1,
         n_regions=2,
-        method=method,
         assumption=ASSUMPTION,
-        others=retransmits,
-        warnings=warnings,
+        **about,
     )

@@ -9,7 +9,7 @@ from wanbench.errors import MissingDataError
 from wanbench.formatting import percent
 from wanbench.methods.lab import link_verdicts
 from wanbench.methods.lab.verdicts import UNKNOWN, Verdicts, by_sender, groups, judged, link_of, or_unknown, row_of
-from wanbench.methods.result import LEVEL, Estimate
+from wanbench.methods.result import LEVEL, Estimate, Fields
 from wanbench.methods.tcp.models import advertised_window_bytes
 from wanbench.methods.tcp.window_fit import fit_window
 
@@ -53,7 +53,7 @@ def of_run(run: Mapping[str, pd.DataFrame], pairs: pd.DataFrame) -> Verdicts:
     return Verdicts.join(*parts)
 
 
-def _limits(transfers, links, pairs, run_id) -> list[Verdicts]:
+def _limits(transfers: pd.DataFrame, links: pd.DataFrame, pairs: pd.DataFrame, run_id: str) -> list[Verdicts]:
     """Return the verdicts on window, capacity and rate, from pairs on links without loss."""
     fit = fit_window(pairs)
     asked = transfers.window_bytes.dropna().unique() if "window_bytes" in transfers else []
@@ -94,7 +94,7 @@ def loss(transfers: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     return Verdicts.of(rows)
 
 
-def _loss_row(row: dict, requested: float, part: pd.DataFrame) -> tuple[dict, str]:
+def _loss_row(row: Fields, requested: float, part: pd.DataFrame) -> tuple[Fields, str]:
     usable = part[part.mean_rtt_ms.notna() & part.throughput_bps.notna()]
     if usable.empty:
         return row, "no transfer has a throughput and an RTT under load"

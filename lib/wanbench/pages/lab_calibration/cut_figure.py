@@ -30,7 +30,7 @@ def cut_timeline(echoes: pd.DataFrame, cuts: pd.DataFrame) -> go.Figure:
     shared = {"shared_xaxes": True, "vertical_spacing": 0.3 / max(2, len(cuts) + 1)}
     figure = make_subplots(len(cuts), 1, subplot_titles=titles, **shared)
     timelines, last_ms = [], []
-    for row, event in enumerate(cuts.itertuples(index=False), start=1):
+    for row, (_, event) in enumerate(cuts.iterrows(), start=1):
         timeline = _timeline(echoes, event)
         timelines.append(timeline)
         length_s = event.healed_at_s - event.cut_at_s
@@ -61,7 +61,7 @@ def cut_timeline(echoes: pd.DataFrame, cuts: pd.DataFrame) -> go.Figure:
     )
 
 
-def _timeline(echoes: pd.DataFrame, event) -> pd.DataFrame:
+def _timeline(echoes: pd.DataFrame, event: pd.Series) -> pd.DataFrame:
     part = matching(echoes, (event.run_id, event.from_region, event.to_region))
     part = part[~part.duplicate.astype(bool)].sort_values("sequence")
     at = part.received_at_s.to_numpy(dtype=float)
@@ -70,16 +70,13 @@ def _timeline(echoes: pd.DataFrame, event) -> pd.DataFrame:
         at = np.where(arrived, at, np.interp(part.sequence, part.sequence[arrived], at[arrived]))
     since = at - event.cut_at_s
     end = event.healed_at_s - event.cut_at_s if np.isfinite(event.healed_at_s) else np.nanmax(since, initial=0)
-    timeline = pd.DataFrame(
-        {
-            "from_region": event.from_region,
-            "to_region": event.to_region,
-            "sequence": part.sequence.to_numpy(),
-            "since_cut_s": since,
-            "rtt_ms": part.rtt_ms.to_numpy(dtype=float),
-            "lost": part.lost.to_numpy(dtype=bool),
-        }
-    )
+    columns = {"from_region": event.from_region, "to_region": event.to_region, "sequence": part.sequence.to_numpy()}
+    columns |= {
+        "since_cut_s": since,
+        "rtt_ms": part.rtt_ms.to_numpy(dtype=float),
+        "lost": part.lost.to_numpy(dtype=bool),
+    }
+    timeline = pd.DataFrame(columns)
     return timeline[timeline.since_cut_s.between(-AROUND_S, end + AROUND_S)].reset_index(drop=True)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from wanbench.errors import CommandError
 from wanbench.measure.experiments.base import ExperimentError, bounded, check_declared, keep, links_of
@@ -29,7 +29,10 @@ from wanbench.runs.journal import now_utc
 Parts = Mapping[str, tuple[Sequence[LinkSettings], object]]
 
 
-_DEEP: dict = {"queue_bytes": 2_000_000, "codel_target_ms": 5}  # CoDel in front of a queue that never overflows
+_DEEP: dict[str, Any] = {
+    "queue_bytes": 2_000_000,
+    "codel_target_ms": 5,
+}  # CoDel in front of a queue that never overflows
 
 
 def codel_links(rtts_ms: Sequence[float]) -> list[LinkSettings]:
@@ -87,7 +90,7 @@ class _PingDuringChange:
     def _lasts_s(self) -> float:
         raise NotImplementedError
 
-    def _change(self, source: Host, target: Host) -> AbstractContextManager[dict]:
+    def _change(self, source: Host, target: Host) -> AbstractContextManager[dict[str, float]]:
         """Apply the change, yield the times of its commands, and undo the change on exit."""
         raise NotImplementedError
 
@@ -156,10 +159,10 @@ class Cut(_PingDuringChange):
         return self.before_s + self.cut_s + self.after_s
 
     @contextmanager
-    def _change(self, source: Host, target: Host) -> Iterator[dict]:
+    def _change(self, source: Host, target: Host) -> Generator[dict[str, float]]:
         links, times = links_of(source), {}
 
-        def timed(command, event):
+        def timed(command: Callable[[str, str], object], event: str) -> None:
             times[f"{event}_at_s"] = time.time()
             command(source.region, target.region)
             times[f"{event}_answered_at_s"] = time.time()
@@ -198,7 +201,7 @@ class Shorten(_PingDuringChange):
         return self.before_s + self.after_s
 
     @contextmanager
-    def _change(self, source: Host, target: Host) -> Iterator[dict]:
+    def _change(self, source: Host, target: Host) -> Generator[dict[str, float]]:
         links = links_of(source)
         ways = [(source.region, target.region), (target.region, source.region)]
         if not all(way in links.links for way in ways):

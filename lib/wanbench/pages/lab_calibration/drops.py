@@ -26,10 +26,10 @@ class LinkDrops(RowsResult):
 
     @property
     def sentence(self) -> str:
-        rows = self.rows
+        rows, wrong = self.rows, int((self.rows.verdict == OUTSIDE).sum())
         return (
             f"The queues of the links dropped {number(rows.packets_queue_dropped.sum())} of "
-            f"{count(int(rows.packets_sent.sum()), 'packet')}; {_verdict(rows, 'direction')} "
+            f"{count(int(rows.packets_sent.sum()), 'packet')}; {wrong:,} of {count(len(rows), 'direction')} "
             "dropped packets where none should be dropped."
         )
 
@@ -98,7 +98,3 @@ def by_part(run: Run, tables: Mapping[str, pd.DataFrame]) -> dict[str, dict[str,
         part: {name: frame[frame.from_region.isin(ends)] for name, frame in placed.items()}
         for part, ends in regions.items()
     }
-
-
-def _verdict(rows: pd.DataFrame, noun: str) -> str:
-    return f"{int((rows.verdict == OUTSIDE).sum()):,} of {count(len(rows), noun)}"

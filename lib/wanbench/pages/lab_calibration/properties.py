@@ -1,6 +1,7 @@
 """Judge bursts of loss, queues with CoDel, schedules and the MTU of links, from numbered packets and echoes."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -125,7 +126,7 @@ def marks(runs: pd.DataFrame, transfers: pd.DataFrame, links: pd.DataFrame) -> V
     return Verdicts.of(rows)
 
 
-def schedule(probes: pd.DataFrame, runs: pd.DataFrame, links: Mapping) -> Verdicts:
+def schedule(probes: pd.DataFrame, runs: pd.DataFrame, links: Mapping[tuple[str, str], Any]) -> Verdicts:
     """
     Judge the delay, loss and rate of links whose settings change by a schedule, in each step of the schedule.
 
@@ -189,7 +190,7 @@ def mtu(echoes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
     return Verdicts.of(rows)
 
 
-def _is_on(flag) -> bool:
+def _is_on(flag: object) -> bool:
     return pd.notna(flag) and bool(flag)
 
 

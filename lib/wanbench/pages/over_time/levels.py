@@ -17,8 +17,8 @@ import pandas as pd
 import ruptures
 from scipy.optimize import nnls
 
-from wanbench.checks import check_level, refusal
-from wanbench.methods.result import Estimate, RowsResult, t_quantile
+from wanbench.checks import refusal
+from wanbench.methods.result import LEVEL, Estimate, RowsResult, t_quantile
 
 MAD_TO_SD = 1.4826  # Standard deviation of a normal distribution over its median absolute deviation.
 WINDOW = 29  # Steps of the running median: bursts of up to 14 steps are clipped, and a level must last longer.
@@ -47,12 +47,11 @@ class Changes(RowsResult):
 
     `rows` has one row per level: `since` and `until` (first and last time), `n` (values), `level` (geometric mean) and,
     except in the first row, `ratio`, `low` and `high`: this level over the level before, with its interval. `values` is
-    the series, `level` the level of the intervals, and `effective_n` the number of independent values with the same
+    the series, and `effective_n` the number of independent values with the same
     information.
     """
 
     unit: str
-    level: float
     effective_n: float
     values: pd.Series
 
@@ -75,7 +74,7 @@ class Changes(RowsResult):
                 quantity=f"level since {row.since:%Y-%m-%d} over the level before",
                 claim=f"On {row.since:%Y-%m-%d} the level became {{}} what it was",
                 **{"estimate": row.ratio, "low": row.low, "high": row.high, "unit": "times", "n": int(row.n)},
-                **{"method": METHOD, "assumption": ASSUMPTION, "level": self.level},
+                **{"method": METHOD, "assumption": ASSUMPTION, "level": LEVEL},
                 basis=f"{int(before[at])} values before and {int(row.n)} after",
             )
             for at, row in zip(rows.index, rows.itertuples(), strict=True)
@@ -93,7 +92,7 @@ def medians_per_step(at: pd.Series, values: pd.Series, step: str = "1D") -> pd.S
     return values.groupby(pd.to_datetime(at, utc=True).dt.floor(step)).median().dropna().sort_index()
 
 
-def find_changes(values: pd.Series, *, step: str = "1D", unit: str = "", level: float = 0.95) -> Changes:
+def find_changes(values: pd.Series, *, step: str = "1D", unit: str = "") -> Changes:
     """
     Find the changes of level in a series of positive values.
 
@@ -126,7 +125,7 @@ def find_changes(values: pd.Series, *, step: str = "1D", unit: str = "", level: 
         effective = max(2.0, min(1.0, single / long_run) * len(logs))
         model = ruptures.KernelCPD(kernel="linear", min_size=SHORTEST).fit(logs[:, None])
         starts += model.predict(pen=PENALTY * log(len(logs)) * long_run)[:-1]
-    factor = t_quantile(check_level(level), max(effective - 1 - len(starts), 1.0)) * sqrt(long_run)
+    factor = t_quantile(LEVEL, max(effective - 1 - len(starts), 1.0)) * sqrt(long_run)
     rows, before = [], None
     for first, end in zip(starts, [*starts[1:], len(logs)], strict=True):
         if first == end:
@@ -139,7 +138,7 @@ def find_changes(values: pd.Series, *, step: str = "1D", unit: str = "", level: 
         rows.append(row)
         before = mean, n
     columns = ["since", "until", "n", "level", "ratio", "low", "high"]
-    return Changes(pd.DataFrame(rows, columns=columns), unit, level, effective, values)
+    return Changes(pd.DataFrame(rows, columns=columns), unit, effective, values)
 
 
 def running_median(logs: np.ndarray) -> np.ndarray:

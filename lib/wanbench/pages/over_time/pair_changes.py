@@ -166,12 +166,8 @@ def changes_of_pairs(values: pd.DataFrame, measure: str = "rtt_ms", *, step: str
     for pair, part in measured.groupby(PAIR):
         series[pair] = found = find_changes(medians_per_step(part.at_utc, part[measure], step), step=step, unit=unit)
         last = found.rows.iloc[-1]
-        row = {
-            "steps": len(found.values),
-            "changes": len(found.rows) - 1,
-            "valid_since": last.since,
-            "level": last.level,
-        }
+        row = {"steps": len(found.values), "changes": len(found.rows) - 1}
+        row |= {"valid_since": last.since, "level": last.level}
         rows.append(dict(zip(PAIR, pair, strict=True)) | row | dict(last[["ratio", "low", "high"]]))
     frame = pd.DataFrame(rows).sort_values(["valid_since", *PAIR], ascending=[False, True, True], ignore_index=True)
     return PairChanges(frame, measure, step, series)

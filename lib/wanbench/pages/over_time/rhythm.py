@@ -123,5 +123,5 @@ def rhythm(values: pd.DataFrame, changes: PairChanges) -> Rhythm:
     return Rhythm(pd.DataFrame(rows, columns=["part", "at", "ratio", "low", "high", "n"]), changes.measure, estimates)
 
 
-def _percent(row) -> str:
+def _percent(row: pd.Series) -> str:
     return f"{100 * (row.ratio - 1):+.1f} % ({100 * (row.low - 1):+.1f} to {100 * (row.high - 1):+.1f})"

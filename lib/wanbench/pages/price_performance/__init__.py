@@ -3,8 +3,9 @@
 from . import claims
 from .claims import evidence
 from .costs import cost_per_billion, frontier
-from .resources import enough_processors, full_resource
+from .credits import burst_credits
+from .resources import full_resource
 from .trials import paid_over_listed, per_processor_hour, size_trials
 
-__all__ = ["claims", "cost_per_billion", "enough_processors", "evidence", "frontier", "full_resource"]
+__all__ = ["burst_credits", "claims", "cost_per_billion", "evidence", "frontier", "full_resource"]
 __all__ += ["paid_over_listed", "per_processor_hour", "size_trials"]

@@ -16,7 +16,7 @@ from wanbench.errors import ParameterError
 from wanbench.formatting import count, number, quantity
 from wanbench.methods.claims.ledger import Audit, read_claims
 from wanbench.methods.claims.rules import Rule, apply_rules, under
-from wanbench.methods.result import Estimate, Result
+from wanbench.methods.result import Estimate, Fields, Result
 
 from .comparisons import compare_all
 from .costs import Frontier, SizeCosts
@@ -46,24 +46,27 @@ SHOWN = {
     "network_limit": ("outbound",),
     "requests_over_messages": ("throttling",),
     "producer_latency": ("producer-latency",),
+    "consumer_latency": ("consumer-latency",),
 }
 """Claims next to which a measured quantity is shown, without a verdict, because broker sizes are not instances."""
 
 
 def evidence(
-    costs: SizeCosts, frontier: Frontier | None, *, plain: str, more_network: str | None = None
+    costs: SizeCosts, *frontiers: Frontier | None, plain: str, more_network: str | None = None
 ) -> dict[str, Estimate]:
     """
     Return the measured quantities that test claims, by the names of `price_performance`'s arguments.
 
-    `plain` names a setting, and `more_network` the setting that differs from it only in having twice the network rate.
+    `frontiers` are those of producers' and of end-to-end latency, None if not measured. `plain` names a setting, and
+    `more_network` the setting that differs from it only in having twice the network rate.
     """
     trials = costs.trials
     estimates = {"cost_lead": costs.lead, "rate_spread": _spread(trials, plain)}
-    if frontier is not None:
-        low, *_, high = frontier.latencies.settings
-        texts = ("largest p99 over smallest", "The largest p99 of a setting is {} the smallest")
-        estimates["producer_latency"] = replace(frontier.latencies.ratios[high, low], quantity=texts[0], claim=texts[1])
+    for name, of in zip(("producer_latency", "consumer_latency"), frontiers, strict=False):
+        if of is not None:
+            low, *_, high = of.latencies.settings
+            texts = ("largest p99 over smallest", "The largest p99 of a setting is {} the smallest")
+            estimates[name] = replace(of.latencies.ratios[high, low], quantity=texts[0], claim=texts[1])
     best = costs.rates.settings[-1]
     claim = "With twice the network rate, {} is {{}} the value with the plain size"
     requests = f"The requests per message of {best} are {{}} those of {plain}"
@@ -83,7 +86,7 @@ def evidence(
 def _spread(trials: pd.DataFrame, setting: str) -> Estimate:
     """Return the largest over the smallest messages per second of a setting's trials, without an interval."""
     values = trials.messages_per_s[trials.setting == setting]
-    about: dict = {"basis": count(len(values), "trial"), "warnings": ("more repeats would widen the range",)}
+    about: Fields = {"basis": count(len(values), "trial"), "warnings": ("more repeats would widen the range",)}
     about |= {"method": "largest over smallest of the trials", "assumption": "none: it describes these trials"}
     texts = "largest over smallest rate of one size", f"The largest rate of a trial of {setting} is {{}} the smallest"
     return Estimate(*texts, float(values.max() / values.min()), nan, nan, "times", len(values), **about)

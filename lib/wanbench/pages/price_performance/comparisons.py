@@ -16,10 +16,11 @@ from wanbench.errors import ParameterError
 from wanbench.formatting import count
 from wanbench.methods.factorial.inference import robust_variance
 from wanbench.methods.factorial.terms import with_blocks
-from wanbench.methods.result import Estimate
+from wanbench.methods.result import Estimate, Fields
 from wanbench.methods.result.means import half_width, ratio_estimate
 
 NAMES = {"messages_per_s": "rate of messages", "usd_per_billion": "cost per billion messages", "p99_ms": "p99"}
+NAMES["end_to_end_p99_ms"] = "p99 end to end"
 """Names of columns in sentences."""
 LEVEL = 0.95
 ASSUMPTION = (
@@ -93,7 +94,7 @@ def compare_all(frame: pd.DataFrame, response: str, unit: str, *, claim: str = "
     for name in names:
         logs = trials.log[trials.setting == name]
         half = float(half_width(logs.to_numpy(), LEVEL))
-        about: dict = {"quantity": f"{NAMES.get(response, response)}, {name}", "claim": claim.format(name=name)}
+        about: Fields = {"quantity": f"{NAMES.get(response, response)}, {name}", "claim": claim.format(name=name)}
         about |= {"n": len(logs), "basis": count(len(logs), unit_name), "method": MEANS, "assumption": ASSUMPTION}
         about["unit"], about["warnings"] = unit, () if isfinite(half) else (f"no interval: a single {unit_name}",)
         means[name] = ratio_estimate(float(logs.mean()), half, level=LEVEL, **about)
@@ -106,7 +107,9 @@ def _critical(k: int, freedom: float) -> float:
     return float(stats.studentized_range.ppf(LEVEL, k, freedom)) / sqrt(2)
 
 
-def _ratios(trials: pd.DataFrame, names, unit_name: str, response: str) -> dict:
+def _ratios(
+    trials: pd.DataFrame, names: tuple[str, ...], unit_name: str, response: str
+) -> dict[tuple[str, str], Estimate]:
     logs, sizes = trials.log.to_numpy(), trials.setting.value_counts()
     indicators = (trials.setting.to_numpy()[:, None] == np.array(names)).astype(float)
     design = with_blocks(indicators, trials.block if trials.block.notna().all() else None)
@@ -132,10 +135,10 @@ def _ratios(trials: pd.DataFrame, names, unit_name: str, response: str) -> dict:
                 for degrees, cover in ((robust.freedom(contrast), robust.covariance), (freedom, pooled))
             )
         for of, over, sign in ((names[a], names[b], 1), (names[b], names[a], -1)):
-            about: dict = {"n": int(sizes[of] + sizes[over]), "level": LEVEL, "warnings": notes}
+            about: Fields = {"n": int(sizes[of] + sizes[over]), "level": LEVEL, "warnings": notes}
             about["basis"] = f"{count(sizes[of], unit_name)} against {sizes[over]}"
             about |= {"method": METHOD, "assumption": ASSUMPTION}
-            texts: dict = {
+            texts: Fields = {
                 "quantity": f"{what}, {of} over {over}",
                 "claim": f"With “{of}”, the {what} is {{}} that with “{over}”",
             }

@@ -20,7 +20,8 @@ RATE, COST = "messages_per_s", "usd_per_billion"
 
 
 PANELS = {RATE: "messages per second", COST: "USD per billion messages"}
-P99, ENDS = "p99_ms", ("", "_low", "_high")
+ENDS = ("", "_low", "_high")
+LATENCIES = {"p99_ms": "p99 from send to acknowledgement", "end_to_end_p99_ms": "p99 from due time to receipt"}
 DOMINATED, NOT_SHOWN, FIRST = "dominated", "not shown to be dominated", "on the frontier of the means"
 STYLES = {FIRST: (theme.WITHIN, "diamond"), NOT_SHOWN: (theme.UNKNOWN, "circle"), DOMINATED: (theme.OUTSIDE, "x")}
 
@@ -129,10 +130,13 @@ class SizeCosts(Result):
         y = self.trials.setting.map(names.index).to_numpy() + theme.spread(len(self.trials), 0.3)
         points = {"mode": "markers", "marker": {"size": 6, "color": theme.LIGHT, "opacity": 0.7}, "name": "trials"}
         points["hovertemplate"] = "one trial: %{x:,.4g}<extra></extra>"
-        means: dict = {"marker": {"size": 10, "color": theme.FIT, "symbol": "diamond"}, "name": "geometric mean"}
+        means: theme.Settings = {
+            "marker": {"size": 10, "color": theme.FIT, "symbol": "diamond"},
+            "name": "geometric mean",
+        }
         for column, (response, each) in enumerate(((RATE, self.rates), (COST, self.costs)), 1):
-            where: dict = {"row": 1, "col": column}
-            legend: dict = {"showlegend": column == 1}
+            where: theme.Settings = {"row": 1, "col": column}
+            legend: theme.Settings = {"showlegend": column == 1}
             figure.add_scatter(x=self.trials[response], y=y, **points, **legend, **where)
             estimates = [each.means[name] for name in names]
             primitives.estimate_points(figure, list(range(len(names))), estimates, **means, **legend, **where)
@@ -176,7 +180,7 @@ def _formatted(one: Estimate, name: str) -> dict[str, str]:
 @dataclass(frozen=True, repr=False)
 class Frontier(RowsResult):
     """
-    Cost per message and p99 latency of each setting with intervals, and a `verdict`.
+    Cost per message and p99 latency, a column of LATENCIES, of each setting with intervals, and a `verdict`.
 
     "dominated": some other setting (column `by`) has a significantly lower cost and a significantly lower p99.
     "on the frontier of the means": no other setting has both a lower mean cost and a lower mean p99. Otherwise "not
@@ -196,8 +200,10 @@ class Frontier(RowsResult):
     def sentence(self) -> str:
         groups = self.rows.groupby("verdict", sort=True).setting
         parts = [f"{verdict.capitalize()}: {', '.join(f'“{name}”' for name in part)}." for verdict, part in groups]
+        listed = ", ".join(f"{one.formatted} with “{name}”" for name, one in self.latencies.means.items())
         return (
-            f"{' '.join(parts)} A size is dominated if another has a significantly lower cost per message and a "
+            f"The {LATENCIES[self.latencies.response]} is {listed}. {' '.join(parts)} "
+            "A size is dominated if another has a significantly lower cost per message and a "
             f"significantly lower p99 ({percent(LEVEL)} intervals, simultaneous over all pairs)."
         )
 
@@ -211,10 +217,10 @@ class Frontier(RowsResult):
 
     def figure(self) -> go.Figure:
         """Draw cost against p99 with intervals, one point per setting."""
-        figure, rows = go.Figure(), self.rows
+        figure, rows, p99 = go.Figure(), self.rows, self.latencies.response
         first = rows[rows.verdict == FIRST].sort_values(COST)
         line = {"mode": "lines", "name": "frontier of the means", "line": primitives.REFERENCE}
-        figure.add_scatter(x=first[COST], y=first[P99], **line)
+        figure.add_scatter(x=first[COST], y=first[p99], **line)
         style = {"mode": "markers+text"}
         sides = rows[COST].rank(method="first").mod(2).map({1.0: "top right", 0.0: "bottom right"})
         style["hovertemplate"] = "%{text}: %{x:,.4g} USD, %{y:,.4g} ms<extra></extra>"
@@ -223,23 +229,23 @@ class Frontier(RowsResult):
             if len(part):
                 bars = {
                     f"error_{axis}": primitives.interval_bar(*(part[f"{name}{end}"] for end in ENDS), color=shade)
-                    for axis, name in (("x", COST), ("y", P99))
+                    for axis, name in (("x", COST), ("y", p99))
                 }
                 more = {"name": verdict, "marker": {"size": 11, "color": shade, "symbol": symbol}} | bars
                 figure.add_scatter(
                     x=part[COST],
-                    y=part[P99],
+                    y=part[p99],
                     text=part.setting.map(theme.plain),
                     textposition=sides[part.index],
                     **style,
                     **more,
                 )
-        ends = {name: rows[[f"{name}{end}" for end in ENDS]].to_numpy().ravel() for name in (COST, P99)}
+        ends = {name: rows[[f"{name}{end}" for end in ENDS]].to_numpy().ravel() for name in (COST, p99)}
         figure.update_xaxes(title="USD per billion messages (log axis)", **theme.log_axis(ends[COST], ""))
-        figure.update_yaxes(title="p99 from send to acknowledgement (log axis)", **theme.log_axis(ends[P99], "ms"))
+        figure.update_yaxes(title=f"{LATENCIES[p99]} (log axis)", **theme.log_axis(ends[p99], "ms"))
         return theme.finish(
             figure,
-            name="cost-against-p99",
+            name=f"cost-against-{p99.removesuffix('_ms').replace('_', '-')}",
             title=f"{int((rows.verdict == DOMINATED).sum())} of {len(rows)} settings are dominated in cost and p99",
             subtitle="Further left is cheaper, lower is faster. Bars: intervals of each setting. "
             "Dominated: another size is significantly cheaper and faster.",
@@ -249,13 +255,15 @@ class Frontier(RowsResult):
         )
 
 
-def frontier(costs: SizeCosts) -> Frontier:
+def frontier(costs: SizeCosts, latency: str = "p99_ms") -> Frontier:
     """
-    Compare settings by cost per billion messages and by p99 from send to acknowledgement.
+    Compare settings by cost per billion messages and by a latency, a column of LATENCIES.
 
-    Raises ParameterError: fewer than two settings have a p99. (A tool that is killed prints none.)
+    Raises MissingDataError: fewer than two settings have this latency. (A tool that is killed prints none.)
     """
-    latencies = compare_all(costs.trials, P99, "ms", claim="With {name} the p99 is {{}}")
+    if costs.trials[costs.trials[latency].notna()].setting.nunique() < 2:
+        raise MissingDataError(f"fewer than two sizes have a {LATENCIES[latency]}: this run did not measure it.")
+    latencies = compare_all(costs.trials, latency, "ms", claim=f"With {{name}} the {LATENCIES[latency]} is {{{{}}}}")
     both, rows = [name for name in costs.costs.settings if name in latencies.means], []
     for name in both:
         others = [other for other in both if other != name]
@@ -263,6 +271,6 @@ def frontier(costs: SizeCosts) -> Frontier:
         cost, p99 = costs.costs.means[name], latencies.means[name]
         means = [(costs.costs.means[o].estimate, latencies.means[o].estimate) for o in others]
         below = any(usd <= cost.estimate and ms <= p99.estimate for usd, ms in means)
-        row = {"setting": name} | _with_ends(COST, cost) | _with_ends(P99, p99)
+        row = {"setting": name} | _with_ends(COST, cost) | _with_ends(latency, p99)
         rows.append(row | {"verdict": DOMINATED if by else NOT_SHOWN if below else FIRST, "by": ", ".join(by)})
     return Frontier(pd.DataFrame(rows), costs.costs, latencies)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import nan
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,13 +18,16 @@ from wanbench.methods.cost.price_list import price
 from wanbench.methods.lab import utilisation
 from wanbench.methods.lab.utilisation import KEY
 from wanbench.methods.result import Result, text_table
+from wanbench.methods.tails.distribution import Tail, decoded, summed
 from wanbench.methods.trials.processors import mean_use
 from wanbench.methods.trials.rates import QUANTILES, TrialRates, largest_quantiles
+from wanbench.open_loop import LATE_MS, LATE_PART
 
 SERIES = [*KEY, "source", "host", "node_id", "subject", "metric", "statistic"]
 STARTED = "process_start_time_seconds"
 COUNTED = [*SERIES, "at_utc", "interval_s", "increase", "rate", "unit", "restarted"]
-COLUMNS = ("messages_per_s", *(f"{name}_ms" for name in QUANTILES))
+END_TO_END = {f"end_to_end_{name}_ms": int(name[1:]) / 100 for name in QUANTILES}
+COLUMNS = ("messages_per_s", *(f"{name}_ms" for name in QUANTILES), *END_TO_END)
 
 
 def counter_rates(metrics: pd.DataFrame) -> pd.DataFrame:
@@ -57,12 +60,6 @@ def counter_rates(metrics: pd.DataFrame) -> pd.DataFrame:
     return result[interval_s > 0].sort_values([*SERIES, "at_utc"], kind="stable", ignore_index=True)[COUNTED]
 
 
-def each_size(broker_sizes: str, brokers: int) -> list[dict | None]:
-    """Parse a cell of column broker_sizes of table trials to a list: the size of each broker, or None without one."""
-    sizes = json.loads(broker_sizes) if broker_sizes else None
-    return sizes if isinstance(sizes, list) else [sizes] * brokers
-
-
 def usd_per_hour(broker_sizes: str, brokers: int, setting: str) -> float:
     """
     Return the total price of a trial's brokers in USD per hour; ParameterError if a broker's size has no price.
@@ -70,14 +67,15 @@ def usd_per_hour(broker_sizes: str, brokers: int, setting: str) -> float:
     >>> usd_per_hour('[{"name": "a", "price_usd_per_hour": 0.5}, null]', 2, "a")
     0.5
     """
-    used = [size for size in each_size(broker_sizes, brokers) if size is not None]
+    sizes = json.loads(broker_sizes) if broker_sizes else None
+    used = [size for size in (sizes if isinstance(sizes, list) else [sizes] * brokers) if size is not None]
     usd = [price for size in used if (price := size.get("price_usd_per_hour")) is not None]
     if not usd or len(usd) < len(used):
         raise ParameterError(f"setting {setting} has brokers without a price; allowed: sizes with price_usd_per_hour.")
     return float(sum(usd))
 
 
-def per_processor_hour(provider: str, item: str, processors: int, **which) -> Input:
+def per_processor_hour(provider: str, item: str, processors: int, **which: Any) -> Input:
     """
     Return the list price of an instance divided by its number of processors, in USD per hour.
 
@@ -91,7 +89,7 @@ def per_processor_hour(provider: str, item: str, processors: int, **which) -> In
     return Input(f"{item} per processor", listed.value / processors, "USD/hour", source=listed.source)
 
 
-def paid_over_listed(provider: str, items: Iterable[str], term: str, **which) -> dict[str, float]:
+def paid_over_listed(provider: str, items: Iterable[str], term: str, **which: Any) -> dict[str, float]:
     """
     Return, for each item, the price under `term` divided by the on-demand price.
 
@@ -109,11 +107,12 @@ class SizeTrials(Result):
     """
     Trials of broker sizes.
 
-    trials: One row per trial: `messages_per_s` (from the brokers' logs, while all producers ran); `p50_ms`, `p95_ms`,
-        `p99_ms` (from send to acknowledgement; the largest over producers, so an upper bound of the quantile of all
-        records); `usd_per_hour` of all brokers; `usd_per_billion` messages; `brokers_sent_bps`, the rate that left the
-        brokers' regions; and these fractions, NaN if not measured: `waited` (periods in which the broker that waited
-        most used up its quota), `fullest_link`, `machine_busy` and `iowait`.
+    trials: One row per trial. `messages_per_s`: from the brokers' logs, while all producers ran. `p50_ms`, `p95_ms`,
+        `p99_ms`: from send to acknowledgement; the largest over producers, so an upper bound of the quantile of all
+        records. `end_to_end_p50_ms` and so on: of the trickle's records, from due time to receipt; NaN if it fell
+        behind. `usd_per_hour`: of all brokers. `usd_per_billion`: of messages. `brokers_sent_bps`: the rate that left
+        the brokers' regions. The others are fractions, NaN if not measured: `waited` (periods in which the broker that
+        waited most used up its quota), `fullest_link`, `machine_busy` and `iowait`.
     failed: Failed attempts: `setting` and `reason`.
     cautions: Warnings about rates that drifted.
     """
@@ -172,8 +171,9 @@ def size_trials(
     full = mean_use(rates, tables)
     full["machine_busy"], full["iowait"] = full.busy_percent / 100, full.iowait_percent / 100
     full = full[[*KEY, "fullest_link", "machine_busy", "iowait"]]
-    parts = (largest_quantiles(tables["producers"]), _processors(rates, tables, brokers), full)
-    parts += (_sent(rates, tables), _requests(rates, tables))
+    parts = (largest_quantiles(tables["producers"]), full, _sent(rates, tables), _end_to_end(rates, tables))
+    parts += (_ratio(rates, tables, "waited", "quota_waits", "quota_periods", ["node_id"]),)
+    parts += (_ratio(rates, tables, "requests_each", "kafka_requests_total", "kafka_records_in_total"),)
     for part in parts:
         frame = frame.merge(part, on=KEY, how="left")
     about = ["setting", "reason"]
@@ -183,7 +183,7 @@ def size_trials(
     return SizeTrials(frame, failures, rates.settled().cautions)
 
 
-def _sent(rates: TrialRates, tables) -> pd.DataFrame:
+def _sent(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return the mean bit/s of each trial in its counted seconds, summed over the links that leave brokers' regions."""
     samples = tables.get("link_samples")
     if samples is None or samples.empty:
@@ -194,40 +194,31 @@ def _sent(rates: TrialRates, tables) -> pd.DataFrame:
     return each.groupby(level=KEY).sum().rename("brokers_sent_bps").reset_index()
 
 
-def _requests(rates: TrialRates, tables) -> pd.DataFrame:
-    """Return the requests per message of each trial, from the brokers' counters during its counted seconds."""
-    names, metrics = ["kafka_requests_total", "kafka_records_in_total"], tables.get("metrics")
-    if metrics is None or not metrics.metric.isin(names).any():
-        return pd.DataFrame(columns=[*KEY, "requests_each"]).astype({"attempt": "int64"})
-    counted = rates.marked(counter_rates(metrics[metrics.metric.isin(names)]))
-    sums = counted[counted.counts].groupby([*KEY, "metric"]).increase.sum().unstack().reindex(columns=names)
-    return (sums[names[0]] / sums[names[1]]).rename("requests_each").reset_index()
+def _end_to_end(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """
+    Return the quantiles of the trickle's latencies in the counted seconds of each trial. A trial has none if the p99 of
+    the delay that the trickle's own programs caused is over 5 ms and over 5 % of the p99 of the latency.
+    """
+    rows, frame = [], tables.get("open_loop_histograms")
+    if frame is not None and len(frame):
+        late_ms = tables["open_loop_loads"].set_index(KEY).late_p99_ms.astype(float)
+        frame = frame[frame.what == "end to end"]
+        seconds = rates.marked(frame.assign(end_s=frame.start_s + frame.length_s))
+        for key, part in seconds[seconds.counts].groupby(KEY):
+            values_us, counts = summed(map(decoded, part.histogram))
+            tail = Tail("the trickle", values_us / 1000, counts, int(part.n_lost.sum()))
+            if late_ms[key] <= max(LATE_MS, LATE_PART * tail.quantile(0.99)):
+                rows.append((*key, *map(tail.quantile, END_TO_END.values())))
+    return pd.DataFrame(rows, columns=[*KEY, *END_TO_END]).astype({"attempt": "int64"})
 
 
-def _processors(rates: TrialRates, tables, brokers: int) -> pd.DataFrame:
-    """
-    Return the use of processors in each trial: `waited`, the share of periods in which a broker used up its quota (of
-    the broker with the largest share), and `brokers_used`, the processors that all brokers used.
-    """
-    columns = [*KEY, "waited", "brokers_used"]
+def _ratio(
+    rates: TrialRates, tables: Mapping[str, pd.DataFrame], name: str, of: str, over: str, by: Iterable[str] = ()
+) -> pd.DataFrame:
+    """Return the ratio of the increases of two counters in each trial's counted seconds; the largest one of `by`."""
     metrics = tables.get("metrics")
-    if metrics is None or not (metrics.source == "process").any():
-        return pd.DataFrame(columns=columns).astype({"attempt": "int64"})
-    counted = rates.marked(counter_rates(metrics[metrics.source == "process"]))
-    rows, sizes = [], rates.rates.set_index(KEY).broker_sizes
-    for key, part in counted[counted.counts].groupby(KEY):
-        quotas, waits, used = quotas_of(sizes[key], brokers), [], 0.0
-        for node_id, own in part.groupby("node_id"):
-            total = own.groupby("metric")[["increase", "interval_s"]].sum()
-            rate = (total.increase / total.interval_s).to_dict()
-            used += rate.get("user_s", nan) + rate.get("system_s", nan)
-            if int(node_id) <= len(quotas) and quotas[int(node_id) - 1]:
-                periods = rate.get("quota_periods", 0.0)
-                waits.append(rate.get("quota_waits", nan) / periods if periods else nan)
-        rows.append((*key, max(waits, default=nan), used))
-    return pd.DataFrame(rows, columns=columns)
-
-
-def quotas_of(broker_sizes: str, brokers: int) -> list[float | None]:
-    """Return each broker's quota in processors, None if it has none; `broker_sizes` is a cell of table trials."""
-    return [None if size is None else size.get("processors") for size in each_size(broker_sizes, brokers)]
+    if metrics is None or not metrics.metric.isin([of, over]).any():
+        return pd.DataFrame(columns=[*KEY, name]).astype({"attempt": "int64"})
+    counted = rates.marked(counter_rates(metrics[metrics.metric.isin([of, over])]))
+    sums = counted[counted.counts].groupby([*KEY, *by, "metric"]).increase.sum().unstack().reindex(columns=[of, over])
+    return (sums[of] / sums[over].where(sums[over] > 0)).groupby(level=KEY).max().rename(name).reset_index()

@@ -187,7 +187,7 @@ def _ratio(audit: Audit) -> None:
     )
 
 
-def _traffic(audit: Audit, traffic: Mapping) -> None:
+def _traffic(audit: Audit, traffic: Mapping[str, object]) -> None:
     background, kafka, total = (audit.number(name) for name in TRAFFIC)
     private_mbps, vpn_mbps = (1000 * audit.number(claim) for claim in ("same-rate", "vpn-rate"))
     private_ms, vpn_ms = (_harmonic(audit, path) for path in ("private", "vpn"))

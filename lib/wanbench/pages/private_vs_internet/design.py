@@ -16,7 +16,7 @@ from wanbench.measure.plan.plan import check_keys
 
 PING_INTERVAL_S = 0.1
 OVERLAP_S = 2.0  # Time by which pings and background outlast the measured seconds
-BACKGROUND_WINDOW_BYTES = 1 << 20
+WINDOW_BYTES = 1 << 20
 """Socket buffer in bytes of the receiver of background traffic: large enough not to drop delivered packets."""
 
 BATCH_HEADER_BYTES = 61
@@ -51,8 +51,8 @@ class Path:
         >>> Path("private", 62.5, 0.7).link(2e8).jitter_ms.__round__(2)
         0.49
         """
-        jitter: dict = {"jitter_ms": self.rtt_sd_ms / sqrt(2), "jitter_correlation_s": self.correlation_s}
-        return LinkSettings(self.rtt_ms / 2, rate_bps=rate_bps, **jitter)
+        sd_ms, correlation_s = self.rtt_sd_ms / sqrt(2), self.correlation_s
+        return LinkSettings(self.rtt_ms / 2, rate_bps=rate_bps, jitter_ms=sd_ms, jitter_correlation_s=correlation_s)
 
 
 def two_paths(
@@ -64,7 +64,8 @@ def two_paths(
     background_share: float,
     fit_records: bool = True,
     are_real: bool = False,
-    alongside: tuple = (),
+    are_external: bool = False,
+    alongside: Sequence[object] = (),
     seed: int = 0,
 ) -> list[Trial]:
     """
@@ -88,6 +89,8 @@ def two_paths(
         Ratio of the background's rate to the link's.
     are_real : bool
         Whether the hosts are joined by both paths in reality, named as the settings; otherwise paths are emulated.
+    are_external : bool
+        Whether each path leads to an external cluster with the name of the path; otherwise the lab's cluster is used.
     """
     if not scales or not all(scale >= 1 and blocks >= 1 for scale, blocks in scales.items()):
         raise ParameterError(f"scales is {scales!r}; allowed: scales of at least 1, each with 1 block or more.")
@@ -96,7 +99,7 @@ def two_paths(
     if load.duration_s is None:
         message = "load has no duration_s; allowed: a load with duration_s, as pings and background need one."
         raise ParameterError(message)
-    of = {path.setting: path for path in paths}
+    lasts_s, of = ceil(load.warmup_s + load.duration_s + OVERLAP_S), {path.setting: path for path in paths}
     waiting = {scale: designs.interleaved(list(of), blocks, seed=seed) for scale, blocks in scales.items()}
     trials, number = [], 0
     for turn in range(1, max(scales.values()) + 1):
@@ -107,8 +110,10 @@ def two_paths(
                 batch_bytes = max(round(load.batch_bytes / scale), 1)
                 size = filling_record_bytes(batch_bytes, load.record_bytes) if fit_records else load.record_bytes
                 at = replace(load, batch_bytes=batch_bytes, record_bytes=size)
-                one = _trial(at, of[setting].link(rate_bps / scale), background_share, alongside)
-                trials.append(Trial(setting, (replace(one, path=setting) if are_real else one,), number))
+                one = _trial(at, of[setting], rate_bps / scale, background_share, lasts_s, alongside)
+                real = {"path": setting} if are_real else {}
+                external = {"cluster": setting} if are_external else {}
+                trials.append(Trial(setting, (replace(one, **real, **external),), number))
     return trials
 
 
@@ -134,7 +139,7 @@ def thesis(
     *,
     replicates: int,
     fraction: Mapping[str, Sequence[str]] | None = None,
-    alongside: tuple = (),
+    alongside: Sequence[object] = (),
     seed: int = 0,
 ) -> list[Trial]:
     """
@@ -150,25 +155,21 @@ def thesis(
     plan = designs.factorial(factors, replicates=replicates, fraction=fraction, seed=seed)
     trials = []
     for row in plan.to_dict("records"):
-        levels = {name: _plain(row[name]) for name in factors}
+        given = [(name, row[name]) for name in factors]  # a whole float becomes an int, the type of such settings
+        levels = {name: int(one) if isinstance(one, float) and one.is_integer() else one for name, one in given}
         link = {name: levels[name] for name in LINK_FACTORS if name in levels}
         link = LinkSettings(**{"delay_ms": 0.5, "jitter_correlation_s": 0.5, **link})
         at = replace(load, **{name: value for name, value in levels.items() if name not in LINK_FACTORS})
         name = ", ".join(f"{name} {value}" for name, value in levels.items())
-        trials.append(Trial(name, (KafkaTrial(at, link=link, alongside=alongside),), int(row["replicate"])))
+        trials.append(Trial(name, (KafkaTrial(at, link=link, alongside=tuple(alongside)),), int(row["replicate"])))
     return trials
 
 
-def _trial(load, link, background_share, alongside):
-    lasts_s = ceil(load.warmup_s + load.duration_s + OVERLAP_S)
-    background = None
-    if background_share:
-        sizes: dict = {"block_bytes": 1400, "window_bytes": BACKGROUND_WINDOW_BYTES}
-        background = Iperf3(duration_s=lasts_s, udp=True, rate_bps=background_share * link.rate_bps, omit_s=0, **sizes)
+def _trial(
+    load: KafkaLoad, path: Path, rate_bps: float, share: float, lasts_s: int, alongside: Sequence[object]
+) -> KafkaTrial:
+    udp, bps = None, share * rate_bps
+    if bps:
+        udp = Iperf3(lasts_s, udp=True, rate_bps=bps, omit_s=0, block_bytes=1400, window_bytes=WINDOW_BYTES)
     ping = Ping(count=round(lasts_s / PING_INTERVAL_S), interval_s=PING_INTERVAL_S)
-    return KafkaTrial(load, link=link, background=background, ping=ping, alongside=alongside)
-
-
-def _plain(value):
-    """Convert a whole float to int, the type of such settings; return other values as they are."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    return KafkaTrial(load, path.link(rate_bps), udp, ping, alongside=tuple(alongside))

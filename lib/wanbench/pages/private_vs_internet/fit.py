@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from statsmodels.regression.linear_model import OLS
 
-from wanbench.checks import check_columns, check_kind, check_level
+from wanbench.checks import check_columns, check_kind
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number
 from wanbench.methods.factorial.inference import NAME, REPLICATES, RobustVariance, lack_of_fit, robust_variance
@@ -33,12 +33,13 @@ from wanbench.methods.factorial.terms import (
     with_blocks,
     word,
 )
-from wanbench.methods.result import Estimate, reasons
+from wanbench.methods.result import LEVEL, Estimate, reasons
 from wanbench.methods.result.estimate import t_quantile
 from wanbench.pages.private_vs_internet.result import Factorial
 
 from .gain_map import DOUBLING, GainMap
 
+Change = Callable[[float], float]
 ALIASED = 1 - 1e-9  # Correlation from which two effects count as equal
 UNRELATED = 1e-6  # Correlation up to which two effects count as independent
 LISTED_ORDER = 2  # Effects of up to this many factors have a row in the table of aliases
@@ -106,7 +107,6 @@ def fit_factorial(
     block: str | None = None,
     delay: str = "delay_ms",
     rate: str = "rate_bps",
-    level: float = 0.95,
 ) -> Factorial:
     """
     Fit a factorial experiment.
@@ -122,7 +122,6 @@ def fit_factorial(
     Raises ParameterError: a column is missing, a factor does not vary or is not positive, there are fewer than two runs
         more than coefficients, or the runs cannot separate the effects.
     """
-    level = check_level(level)
     names = list(check_kind("factors", factors, Iterable))
     terms = chosen_terms(names, interactions)
     runs, left_out, levels = usable_runs(observations, response, names, contrasts, block)
@@ -144,7 +143,7 @@ def fit_factorial(
         basis += ", each measured once"
     cautions = _cautions(left_out, lack_p, against, freedom, aliases)
     pooled = np.asarray(fit.cov_params())
-    sums = _Combinations(fit.params, robust, pooled, freedom, level, basis, len(runs), cautions)
+    sums = _Combinations(fit.params, robust, pooled, freedom, basis, len(runs), cautions)
     elasticities, doublings, effects = _main_effects(sums, used, response)
     thesis = None
     measured = grid = pd.DataFrame(columns=[*names, "gain", "low", "high", "verdict"])
@@ -154,7 +153,7 @@ def fit_factorial(
         claim = f"On average between the levels, {claim}"
         thesis = sums.estimate(gain, "halved delay over doubled rate", claim, _doubled, "times")
         covariances = (robust.covariance, pooled)
-        gain_map = GainMap(used, terms, delay, rate, fit.params, covariances, freedom, level)
+        gain_map = GainMap(used, terms, delay, rate, fit.params, covariances, freedom)
         measured, grid = runs[names].drop_duplicates().sort_values(names), gain_map.grid(runs)
         gain_map.make_simultaneous(pd.concat([measured, grid], ignore_index=True))
         measured, grid = gain_map.gains(measured), gain_map.gains(grid)
@@ -178,7 +177,6 @@ class _Combinations:
     robust: RobustVariance
     pooled: np.ndarray
     pooled_freedom: int
-    level: float
     basis: str
     n: int
     cautions: tuple[str, ...]
@@ -187,16 +185,18 @@ class _Combinations:
         """Return the weights that select coefficient number `at`."""
         return (np.arange(len(self.params)) == at).astype(float)
 
-    def estimate(self, combination: np.ndarray, quantity: str, claim: str, change: Callable = float, unit: str = ""):
-        """Estimate the sum of coefficients weighted by `combination`; `change` transforms the value and both ends."""
-        freedom = self.robust.freedom(combination)
-        value = float(combination @ self.params)
+    def estimate(
+        self, weights: np.ndarray, quantity: str, claim: str, change: Change = float, unit: str = ""
+    ) -> Estimate:
+        """Estimate the sum of coefficients weighted by `weights`; `change` transforms the value and both ends."""
+        freedom = self.robust.freedom(weights)
+        value = float(weights @ self.params)
         half = max(
-            sqrt(max(float(combination @ cover @ combination), 0.0)) * t_quantile(self.level, degrees)
+            sqrt(max(float(weights @ cover @ weights), 0.0)) * t_quantile(LEVEL, degrees)
             for cover, degrees in ((self.robust.covariance, freedom), (self.pooled, self.pooled_freedom))
         )
         names = {"quantity": quantity, "claim": claim, "unit": unit, "method": METHOD.format(number(freedom, 1))}
-        shared = {"n": self.n, "basis": self.basis, "level": self.level, "warnings": self.cautions}
+        shared = {"n": self.n, "basis": self.basis, "warnings": self.cautions}
         estimate, low, high = (change(end) for end in (value, value - half, value + half))
         return Estimate(estimate=estimate, low=low, high=high, assumption=ASSUMPTION, **names, **shared)
 
@@ -205,7 +205,9 @@ def _doubled(value: float) -> float:
     return DOUBLING**value
 
 
-def _main_effects(sums: _Combinations, factors: Sequence[Factor], response: str) -> tuple[dict, dict, dict]:
+def _main_effects(
+    sums: _Combinations, factors: Sequence[Factor], response: str
+) -> tuple[dict[str, Estimate], dict[str, Estimate], dict[str, Estimate]]:
     elasticities, doublings, effects = {}, {}, {}
     for j, factor in enumerate(factors):
         name, unit = factor.name, sums.unit(1 + j)
@@ -268,7 +270,9 @@ def _squares(codes: Mapping[str, np.ndarray]) -> np.ndarray:
     return np.column_stack(squares) if squares else np.empty((len(next(iter(codes.values()))), 0))
 
 
-def _cautions(left_out: pd.DataFrame, lack_p: float, against: str, freedom: int, aliases: pd.DataFrame) -> tuple:
+def _cautions(
+    left_out: pd.DataFrame, lack_p: float, against: str, freedom: int, aliases: pd.DataFrame
+) -> tuple[str, ...]:
     cautions = []
     if len(left_out):
         cautions.append(f"{count(len(left_out), 'row')} left out ({reasons(left_out)})")

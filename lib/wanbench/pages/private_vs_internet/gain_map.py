@@ -1,6 +1,7 @@
 """Map where in the factor space halving the delay gains more than doubling the rate, with simultaneous intervals."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
 from math import inf
 
@@ -9,6 +10,7 @@ import pandas as pd
 
 from wanbench.methods.factorial.inference import DRAWS, critical
 from wanbench.methods.factorial.terms import Factor, coded, slopes
+from wanbench.methods.result import LEVEL
 
 DOUBLING = 2.0
 GRID_STEPS = 7  # Grid points along delay and along rate: 49 per panel
@@ -19,6 +21,7 @@ METHOD = (
 )
 
 
+@dataclass
 class GainMap:
     """
     The gain from halving the delay over the gain from doubling the rate, at any points of the factor space.
@@ -28,10 +31,14 @@ class GainMap:
     scatter varies between runs (simulated: data/validity/trials.csv).
     """
 
-    def __init__(self, factors: Sequence[Factor], terms, delay, rate, params, covariances, freedom, level):
-        self.factors, self.terms, self.delay, self.rate = list(factors), terms, delay, rate
-        self.params, self.covariances, self.freedom, self.level = params, covariances, freedom, level
-        self.critical_value = inf
+    factors: Sequence[Factor]
+    terms: Sequence[tuple[str, ...]]
+    delay: str
+    rate: str
+    params: np.ndarray
+    covariances: tuple[np.ndarray, ...]
+    freedom: int
+    critical_value: float = inf
 
     def grid(self, runs: pd.DataFrame) -> pd.DataFrame:
         """Return log-spaced points over delay and rate, for each combination of levels of the other factors."""
@@ -47,9 +54,7 @@ class GainMap:
     def make_simultaneous(self, points: pd.DataFrame) -> None:
         """Make the intervals at all `points` hold simultaneously, by setting their critical value."""
         weights = self._weights(points)[2]
-        self.critical_value = max(
-            critical(weights, covariance, self.freedom, self.level) for covariance in self.covariances
-        )
+        self.critical_value = max(critical(weights, covariance, self.freedom, LEVEL) for covariance in self.covariances)
 
     def gains(self, points: pd.DataFrame) -> pd.DataFrame:
         """Return `points` with the elasticities of delay and rate, the gain with its interval, and the verdict."""

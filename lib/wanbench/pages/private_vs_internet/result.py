@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import product
 from math import ceil, log2
@@ -17,7 +18,7 @@ from wanbench.figures.primitives import estimate_points, interval_points, refere
 from wanbench.findings import Finding
 from wanbench.formatting import count, number, percent
 from wanbench.methods.factorial.terms import UNITS, level_label, word
-from wanbench.methods.result import Estimate, Result
+from wanbench.methods.result import Estimate, Fields, Result
 
 from .gain_map import METHOD, VERDICTS
 
@@ -149,8 +150,8 @@ class Factorial(Result):
     def finding(self, name: str, page: str = "") -> Finding:
         """Return the finding on the thesis; its number is the share of the factor space where the thesis holds."""
         sentence = " ".join([self.verdict(), self.shares_sentence()]).strip()
-        share: dict = {"estimate": float((self.grid.verdict == "holds").mean()), "low": None, "high": None}
-        about: dict = {"sentence": sentence, "unit": "fraction", "n": len(self.runs), "method": METHOD}
+        share: Fields = {"estimate": float((self.grid.verdict == "holds").mean()), "low": None, "high": None}
+        about: Fields = {"sentence": sentence, "unit": "fraction", "n": len(self.runs), "method": METHOD}
         return replace(super().finding(name, page), **about, **share)
 
     def figure(self) -> go.Figure:
@@ -162,8 +163,8 @@ class Factorial(Result):
         labels = [f"2 × {word(name)}" for name in self.doublings] + [one.quantity for one in self.effects.values()]
         top = max(range(len(estimates)), key=lambda k: abs(log2(estimates[k].estimate)))
         rows = list(range(len(estimates)))
-        where: dict = {"row": 1, "col": 1}
-        style: dict = {"marker": {"size": 11, "color": theme.FIT}, "bar": {"width": 5}, "showlegend": False}
+        where: theme.Settings = {"row": 1, "col": 1}
+        style: theme.Settings = {"marker": {"size": 11, "color": theme.FIT}, "bar": {"width": 5}, "showlegend": False}
         estimate_points(figure, rows, estimates, **style, **where)
         ticks = {"tickvals": rows, "ticktext": [theme.plain(label) for label in labels]}
         figure.update_yaxes(**ticks, autorange="reversed", **where)
@@ -195,7 +196,7 @@ class Factorial(Result):
         )
 
 
-def _levels(levels) -> str:
+def _levels(levels: Iterable[tuple[str, object]]) -> str:
     """Format (factor, level) pairs as text."""
     return ", ".join(f"{word(name)} {level_label(name, level)}" for name, level in levels)
 
@@ -223,7 +224,7 @@ def _add_thesis(figure: go.Figure, fit: Factorial) -> None:
     figure.update_xaxes(title="times (log axis)", **axis, **right)
 
 
-def _ratio_axis(values) -> dict:
+def _ratio_axis(values: Iterable[float]) -> theme.Settings:
     """Return a logarithmic axis for ratios that includes 1, with ticks at powers of 2."""
     logs = [0.0, *(log2(value) for value in values if np.isfinite(value) and value > 0)]
     low, high = int(np.floor(min(logs))), int(np.ceil(max(logs)))
@@ -276,7 +277,7 @@ def _gain_map(fit: Factorial) -> go.Figure:
     )
 
 
-def _add_panel(figure: go.Figure, fit: Factorial, part: pd.DataFrame, reach: float, *, bar: bool, **cell) -> None:
+def _add_panel(figure: go.Figure, fit: Factorial, part: pd.DataFrame, reach: float, *, bar: bool, **cell: int) -> None:
     gain, low, high = (part.pivot(index=fit.rate, columns=fit.delay, values=name) for name in ("gain", "low", "high"))
     powers = list(range(-ceil(reach), ceil(reach) + 1))
     ticks = {"title": "times", "tickvals": powers, "ticktext": [f"{2.0**power:.3g}" for power in powers]}

@@ -8,8 +8,10 @@ over trials, which ignores the pairs, and one that treats every second as indepe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import log, nan, sqrt
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,7 +22,7 @@ from wanbench.checks import check_kind
 from wanbench.errors import ParameterError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, percent, quantity
-from wanbench.methods.result import LEVEL, Estimate, Interval, Result, reasons
+from wanbench.methods.result import LEVEL, Estimate, Fields, Interval, Result, reasons
 from wanbench.methods.result.estimate import t_interval
 from wanbench.methods.time.series import welch_freedom
 from wanbench.methods.trials.rates import MEASURED, TrialRates, add_mean, points
@@ -77,7 +79,7 @@ def more_or_less(ratio: float) -> str:
     return f"{number(change, 0 if change >= 10 else 1)} % {'more' if ratio > 1 else 'less'}"
 
 
-def welch(a, b, level: float) -> tuple[float, float, float]:
+def welch(a: np.ndarray, b: np.ndarray, level: float) -> tuple[float, float, float]:
     """
     Return both ends of Welch's interval (1947) of log(mean of b / mean of a), and its standard error (delta method).
 
@@ -280,12 +282,12 @@ def _compare(
 ) -> tuple[pd.DataFrame, Estimate | None, Estimate]:
     """Return the pairs, the ratio from pairs (None for fewer than two), and the ratio from all trials."""
     label = MEASURED[value][0]
-    names: dict = {"quantity": f"ratio of means, {label}", "unit": "times", "level": LEVEL}
+    names: Fields = {"quantity": f"ratio of means, {label}", "unit": "times", "level": LEVEL}
     names["claim"] = f"The mean {label} over “{LINKS[1]}” is {{}} that over “{LINKS[0]}”"
     rows, sides = _seconds(trials, rates, value), _sides(trials, value)
     singles = OF_SECONDS if len(rows) > len(trials) else OF_TRIALS
     sizes, naive = [len(side) for side in sides], _interval(singles, *welch(*_sides(rows, "_value"), LEVEL))
-    about: dict = {"n": sum(sizes), "basis": f"{count(sizes[0], 'trial')} against {sizes[1]}", "naive": naive}
+    about: Fields = {"n": sum(sizes), "basis": f"{count(sizes[0], 'trial')} against {sizes[1]}", "naive": naive}
     about["warnings"] = (SINGLE,) if min(sizes) < 2 else ()
     unpaired = _ratio(sides, welch(*sides, LEVEL), **about, **BY_TRIAL, **names)
     pairs = _values_of_pairs(partners, trials, value)
@@ -295,7 +297,7 @@ def _compare(
     return pairs, paired_ratio(pairs.a, pairs.b, others=others, **names), unpaired
 
 
-def paired_ratio(a, b, *, level: float = LEVEL, **about) -> Estimate:
+def paired_ratio(a: np.typing.ArrayLike, b: np.typing.ArrayLike, *, level: float = LEVEL, **about: Any) -> Estimate:
     """
     Estimate the mean of b over the mean of a from pairs of trials.
 
@@ -312,13 +314,13 @@ def paired_ratio(a, b, *, level: float = LEVEL, **about) -> Estimate:
     return _ratio(sides, (*ends, error), **about, **IN_PAIRS)
 
 
-def _interval(method: str, low: float, high: float, _) -> Interval:
+def _interval(method: str, low: float, high: float, _: float) -> Interval:
     """Convert the interval of a logarithm to that of the ratio; with few trials it may be infinite."""
     with np.errstate(over="ignore"):
         return Interval(method, float(np.exp(low)), float(np.exp(high)))
 
 
-def _ratio(sides, log_ends: tuple[float, float, float], **about) -> Estimate:
+def _ratio(sides: Sequence[np.ndarray], log_ends: tuple[float, float, float], **about: Any) -> Estimate:
     """Return the Estimate of the ratio of the sides' means; `log_ends` has both ends and the error of its logarithm."""
     value, ends = float(sides[1].mean() / sides[0].mean()), _interval("", *log_ends)
     return Estimate(estimate=value, low=ends.low, high=ends.high, standard_error=log_ends[2] * value, **about)
@@ -328,7 +330,7 @@ def _cautioned(estimate: Estimate, notes: tuple[str, ...]) -> Estimate:
     return replace(estimate, warnings=(*notes, *estimate.warnings))
 
 
-def _methods(result: TwoLinks) -> list[tuple]:
+def _methods(result: TwoLinks) -> list[tuple[str, float, float, float]]:
     """Return (name, ratio, low, high) of each method by which the ratio was estimated."""
     single = result.by_trial
     paired = result.ratio if len(result.pairs) > 1 else None
@@ -339,11 +341,11 @@ def _methods(result: TwoLinks) -> list[tuple]:
     return rows
 
 
-def _draw_ratios(figure: go.Figure, rows: list[tuple]) -> None:
-    right: dict = {"row": 1, "col": 2}
+def _draw_ratios(figure: go.Figure, rows: list[tuple[str, float, float, float]]) -> None:
+    right: theme.Settings = {"row": 1, "col": 2}
     for k, (name, estimate, low, high) in enumerate(rows):
         shade, symbol = (theme.LIGHT, "circle-open") if name == SECONDS else (theme.FIT, "circle")
-        style: dict = {"marker": {"size": 11, "color": shade, "symbol": symbol}, "showlegend": False} | right
+        style: theme.Settings = {"marker": {"size": 11, "color": shade, "symbol": symbol}, "showlegend": False} | right
         text = [quantity(estimate, "times", low, high)]
         primitives.interval_points(figure, [k], [estimate], [low], [high], text=text, **style)
     primitives.label_rows(figure, [row[0] for row in rows], **right)

@@ -73,7 +73,7 @@ class AllClaims(RowsResult):
         return rows.drop(columns="claim").rename(columns={"source": "Article", "kind": "Kind", "page": "Page"})
 
     def _repr_html_(self) -> str:
-        listed = "".join(f"<li>{article._repr_html_()}</li>" for article in self.articles.values())
+        listed = "".join(f"<li>{article._repr_html_()}</li>" for article in self.articles.values())  # pyright: ignore[reportPrivateUsage]
         table = table_html(self.formatted_table(), self.TITLE).replace(
             'class="estimates"', 'class="estimates ledger"', 1
         )
@@ -110,19 +110,8 @@ LEFT = {
     ledger.CANNOT: "need what is not available here",
     ledger.UNTESTED: "were not tested",
 }
-COLUMNS = [
-    "source",
-    "claim",
-    "Section",
-    "The source says",
-    "Claimed",
-    "Recomputed",
-    OWN,
-    RERUN,
-    "kind",
-    "page",
-    "Working",
-]
+COLUMNS = ["source", "claim", "Section", "The source says", "Claimed", "Recomputed"]
+COLUMNS += [OWN, RERUN, "kind", "page", "Working"]
 
 
 def all_claims(sources: Collection[str] = (), folder: Path | str | None = None) -> AllClaims:
@@ -139,7 +128,8 @@ def all_claims(sources: Collection[str] = (), folder: Path | str | None = None) 
     for source in sources:
         check_choice("source", source, articles)
     articles = {source: article for source, article in articles.items() if not sources or source in sources}
-    tested = [_read(path) for path in sorted(folder.glob("[!.]*/claims.csv"))]
+    text = {"dtype": "str", "keep_default_na": False}
+    tested = [pd.read_csv(path, **text) for path in sorted(folder.glob("[!.]*/claims.csv"))]
     known = {(row.source, row.claim) for rows in tested for row in rows.itertuples()}
     for source in articles:
         audit = read_claims(source)
@@ -155,7 +145,3 @@ def all_claims(sources: Collection[str] = (), folder: Path | str | None = None) 
     return AllClaims(
         rows.sort_values("source", key=lambda names: names.map(order), kind="stable", ignore_index=True), articles
     )
-
-
-def _read(path: Path) -> pd.DataFrame:
-    return pd.read_csv(path, dtype="str", keep_default_na=False)

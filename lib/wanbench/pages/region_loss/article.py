@@ -7,7 +7,7 @@ The episodes used are those with the fault that the article describes.
 from collections.abc import Iterable
 from dataclasses import replace
 
-from wanbench.methods.result import Estimate
+from wanbench.methods.result import Estimate, Fields
 from wanbench.methods.result.means import share_of
 
 from .episodes import Episode, Episodes
@@ -44,7 +44,7 @@ def article(
 
 def _share(flags: Iterable[bool], what: str) -> Estimate:
     flags, what = list(map(bool, flags)), f"episodes with {what}"
-    about: dict = {"quantity": what, "claim": f"The share of {what} is {{}}"}
+    about: Fields = {"quantity": what, "claim": f"The share of {what} is {{}}"}
     return share_of(sum(flags), len(flags), **about)
 
 

@@ -195,7 +195,7 @@ def compare_settings(episodes: Episodes, lost: Losses, recovered: Recovery) -> C
     return Comparison(lost, recovered, abouts[["setting", *differing]])
 
 
-def _text(value) -> str:
+def _text(value: object) -> str:
     """Format the value of a column: a JSON object as "name=value, ...", a missing value as ""."""
     if pd.isna(value):
         return ""

@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 
 from wanbench.checks import check_choice, check_number, refusal
+from wanbench.measure.experiments import KafkaFault
 from wanbench.measure.plan import Trial
 
 GROUPS = ("topic_settings", "client_settings", "broker_settings")
 
 
 def fault_trials(
-    baseline,
+    baseline: KafkaFault,
     faults: Sequence[Sequence[str]],
     *,
     factors: Sequence[Mapping[str, object]] = (),
@@ -52,7 +53,7 @@ def fault_trials(
         changed = _changed(plain, changes)
         shown = [f"{key.partition('.')[2] or key} {value}" for key, value in changes.items() if value != ""]
         episodes[f"{first}, {', '.join(shown)}"] = changed
-    short: dict = {"fault": "none", "at": "", "before_s": 2.0, "fault_s": 1.0}
+    short = {"fault": "none", "at": "", "before_s": 2.0, "fault_s": 1.0}
     trials = [Trial(f"planted: {each}", (replace(baseline, damage=each, **short),), 0) for each in damage]
     rng = random.Random(seed)
     for block in range(1, repeats + 1):
@@ -63,7 +64,7 @@ def fault_trials(
     return trials
 
 
-def _changed(episode, changes: Mapping[str, object]):
+def _changed(episode: KafkaFault, changes: Mapping[str, object]) -> KafkaFault:
     for key, value in changes.items():
         group, _, name = key.partition(".")
         check_choice("factor", group, GROUPS if name else [field.name for field in fields(episode)])

@@ -37,7 +37,7 @@ class Episode:
     tables: Mapping[str, pd.DataFrame]
 
     @property
-    def key(self) -> dict:
+    def key(self) -> dict[str, object]:
         """The values of the columns that identify the episode."""
         return {name: self.about[name] for name in KEY}
 
@@ -254,7 +254,7 @@ def _brokers(sets: pd.Series) -> frozenset[int]:
     return frozenset(int(each) for text in sets.dropna().unique() for each in str(text).split(",") if each)
 
 
-def _setting_order(about: pd.Series) -> tuple:
+def _setting_order(about: pd.Series) -> tuple[object, ...]:
     """Return a sort key for settings: by fault in the order of FAULTS, acks=all first, planted damage last."""
     fault = FAULTS.index(about.fault) if about.fault in FAULTS else len(FAULTS)
     return (is_planted(about), fault, len(str(about.regions).split(",")), about.acks != "all", str(about.setting))

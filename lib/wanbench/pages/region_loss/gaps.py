@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 STEP_S = 0.1
 """
@@ -33,18 +34,18 @@ class Outage:
 
 
 def longest_gap(
-    times, begin_s: float, end_s: float, until_s: float, schedule_gap_s: float = 0.0, *, healed_s: float | None = None
+    times: ArrayLike, begin_s: float, end_s: float, until_s: float, usual_s: float = 0, *, healed_s: float | None = None
 ) -> Outage:
     """
     Find the longest gap between events at `times` that overlaps a fault from `begin_s` to `end_s`.
 
-    `schedule_gap_s`, the usual gap between events, is subtracted from the length. A gap is censored if it lasts until
+    `usual_s`, the usual gap between events, is subtracted from the length. A gap is censored if it lasts until
     `until_s`, after which no events were due, or if it spans `healed_s`, where its length is cut off. All times are in
     s since the same moment.
 
-    >>> longest_gap([0, 1, 2, 3, 7, 8, 9], 3.5, 6, 9, schedule_gap_s=1)
+    >>> longest_gap([0, 1, 2, 3, 7, 8, 9], 3.5, 6, 9, usual_s=1)
     Outage(start_s=3.0, end_s=7.0, length_s=3.0, censored=False)
-    >>> longest_gap([0, 1, 2, 3, 7, 8, 9], 3.5, 6, 9, schedule_gap_s=1, healed_s=6)
+    >>> longest_gap([0, 1, 2, 3, 7, 8, 9], 3.5, 6, 9, usual_s=1, healed_s=6)
     Outage(start_s=3.0, end_s=7.0, length_s=2.0, censored=True)
     >>> longest_gap([0, 3, 5.5, 9], 0, 6, 9, healed_s=6)  # at healing the gap from 5.5 s is the shorter one
     Outage(start_s=0.0, end_s=3.0, length_s=3.0, censored=True)
@@ -61,13 +62,13 @@ def longest_gap(
     healed_s = np.inf if healed_s is None else healed_s
     seen = np.where(inside, np.minimum(stops, healed_s) - starts, -np.inf)
     k = int(seen.argmax())
-    length = float(max(seen[k] - schedule_gap_s, 0.0))
+    length = float(max(seen[k] - usual_s, 0.0))
     cut = inside & (open_end | (stops > healed_s))
     at_least = cut[k] or (cut & (stops - starts > seen[k])).any()  # a gap that was cut off may have become longer
     return Outage(float(starts[k]), float(stops[k]), length, bool(at_least) and length > 0)
 
 
-def rates(times, from_s: float, to_s: float) -> tuple[np.ndarray, np.ndarray]:
+def rates(times: ArrayLike, from_s: float, to_s: float) -> tuple[np.ndarray, np.ndarray]:
     """Return events per second in sliding windows of `WINDOW_S`, as (starts of the windows, rates)."""
     times = np.sort(np.asarray(times, dtype=float))
     starts = from_s + STEP_S * np.arange(max(int((to_s - from_s - WINDOW_S) / STEP_S + 1e-9) + 1, 0))

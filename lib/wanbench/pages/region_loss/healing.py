@@ -9,6 +9,7 @@ from typing import ClassVar
 import pandas as pd
 
 from wanbench.checks import check_number
+from wanbench.methods.result import Fields
 from wanbench.methods.result.over_episodes import OverEpisodes
 
 from .episodes import Episode, Episodes
@@ -76,7 +77,7 @@ def healing(episodes: Episodes, *, check_s: float = CHECK_S) -> Healing:
     return Healing(pd.DataFrame(rows), check_s=check_number("check_s", check_s, 0))
 
 
-def _healed(episode: Episode) -> dict:
+def _healed(episode: Episode) -> Fields:
     begin, heal, samples = episode.fault_at_s, episode.heal_at_s, episode.samples
     after = samples[(samples.at_s >= heal) & (samples.at_s <= episode.about.ended_at_s)]
     moved = first_changes(episode).index

@@ -10,6 +10,7 @@ import pandas as pd
 
 from wanbench.errors import MissingDataError
 from wanbench.formatting import count
+from wanbench.methods.result import Fields
 from wanbench.methods.result.over_episodes import OverEpisodes
 
 from .episodes import Episode, Episodes
@@ -68,7 +69,7 @@ def first_changes(episode: Episode) -> pd.Series:
     return rows[before.notna() & (rows.leader != before)].groupby("partition").at_s.min()
 
 
-def _split(episode: Episode, recovered: Recovery) -> dict | None:
+def _split(episode: Episode, recovered: Recovery) -> Fields | None:
     changes, begin = first_changes(episode), episode.fault_at_s
     if changes.empty:
         return None

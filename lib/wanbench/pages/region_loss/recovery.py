@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import ClassVar
@@ -13,6 +13,7 @@ import plotly.graph_objects as go
 
 from wanbench.checks import check_kind
 from wanbench.figures import primitives, theme
+from wanbench.methods.result import Fields
 from wanbench.methods.result.means import Median
 from wanbench.methods.result.over_episodes import OverEpisodes
 
@@ -116,7 +117,7 @@ def recovery(episodes: Episodes) -> Recovery:
     return Recovery(pd.DataFrame(rows), streams=pd.DataFrame(streams))
 
 
-def _worst(streams: list[dict]) -> dict:
+def _worst(streams: list[Fields]) -> Fields:
     """Return the longest outage of each quantity in s, and whether it is a lower bound ("<quantity>_censored")."""
     worst = {}
     for row in sorted(streams, key=lambda row: row["end_s"] - row["start_s"]):
@@ -126,7 +127,7 @@ def _worst(streams: list[dict]) -> dict:
     return dict.fromkeys(Recovery.QUANTITIES, np.nan) | worst
 
 
-def _streams(episode: Episode):
+def _streams(episode: Episode) -> Iterator[Fields]:
     writes, reads = episode.acknowledgements, episode.receipts
     outside = writes[writes.side == SURVIVING]
     yield from _stream(episode, "writes", None, outside.at_s)
@@ -137,7 +138,7 @@ def _streams(episode: Episode):
             yield from _stream(episode, quantity, partition, part.at_s)
 
 
-def _stream(episode: Episode, quantity: str, unit, times: pd.Series):
+def _stream(episode: Episode, quantity: str, unit: object, times: pd.Series) -> Iterator[Fields]:
     begin, (first, last) = episode.fault_at_s, episode.due
     earlier = times[(times >= first + WARMUP_S) & (times < begin)]
     if len(earlier) < FEWEST:

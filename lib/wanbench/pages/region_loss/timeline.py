@@ -104,7 +104,9 @@ class Timeline(Result):
         )
 
 
-def _line(figure, row, x, y, name, line, **more):
+def _line(
+    figure: go.Figure, row: int, x: pd.Series, y: pd.Series, name: str, line: theme.Settings, **more: object
+) -> None:
     style = {"mode": "lines", "name": name, "line": line, "showlegend": False, "row": row, "col": 1}
     style["hovertemplate"] = "%{x:.1f} s: %{y:.0f}<extra>" + name + "</extra>"
     figure.add_scatter(x=x, y=y, **style | more)

@@ -39,6 +39,7 @@ Reads
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -46,7 +47,7 @@ from wanbench.checks import check_choice, check_number
 from wanbench.errors import ParameterError
 from wanbench.formatting import count
 from wanbench.methods.lab.utilisation import KEY
-from wanbench.methods.result import RowsResult
+from wanbench.methods.result import Fields, RowsResult
 
 from .episodes import Episode, Episodes
 from .recovery import Recovery
@@ -86,7 +87,7 @@ PLACES = {True: "in the affected region", False: "elsewhere", None: "not known"}
 
 
 def implied(
-    settings: Mapping[str, object], rtt_ms: float, *, acks="all", controller_lost=False, group_protocol="classic"
+    settings: Fields, rtt_ms: float, acks: str = "all", controller_lost: bool = False, group_protocol: str = "classic"
 ) -> dict[str, tuple[float, float]]:
     """
     Compute lower and upper bounds, in seconds, of the outage after a whole region is lost at once.
@@ -127,7 +128,7 @@ def implied(
     return {"detection": (low, high), "writes": writes, "partition": partition, "reads": reads}
 
 
-def _seconds(name: str, value) -> float:
+def _seconds(name: str, value: Any) -> float:
     try:
         return check_number(name, float(value), 0) / 1000
     except (TypeError, ValueError):
@@ -224,5 +225,5 @@ def _span(low: float, high: float) -> str:
     return "none" if pd.isna(low) else f"{low:.1f} s" if low == high else f"{low:.1f} to {high:.1f} s"
 
 
-def _json(text) -> dict:
+def _json(text: object) -> Fields:
     return json.loads(text) if isinstance(text, str) and text else {}

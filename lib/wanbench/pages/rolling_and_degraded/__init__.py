@@ -2,10 +2,11 @@
 
 from . import claims
 from .claims import differ_in_clients, evidence
+from .credits import disk_credits
 from .degraded import degraded
 from .detection import detection
 from .restarts import leader_skew, reassignment, restarts
 from .trials import trials
 
-__all__ = ["claims", "degraded", "detection", "differ_in_clients", "evidence", "leader_skew", "reassignment"]
-__all__ += ["restarts", "trials"]
+__all__ = ["claims", "degraded", "detection", "differ_in_clients", "disk_credits", "evidence", "leader_skew"]
+__all__ += ["reassignment", "restarts", "trials"]

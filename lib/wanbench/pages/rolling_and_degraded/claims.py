@@ -6,7 +6,8 @@ Kafka.
 """
 
 from collections.abc import Mapping
-from math import inf, isfinite
+from math import inf
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,8 +15,8 @@ import pandas as pd
 from wanbench.formatting import count, number
 from wanbench.methods.claims.ledger import Audit, read_claims
 from wanbench.methods.claims.rules import DIFFERS, RARE, Rule, apply_rules, over, under
-from wanbench.methods.result import Estimate, Result
-from wanbench.methods.result.means import half_width, median_of, ratio_estimate, share_of
+from wanbench.methods.result import Estimate, Fields, Result
+from wanbench.methods.result.means import geometric_mean, median_of, share_of
 
 from .degraded import MIN_DEMOTED, Degraded
 from .detection import Detected
@@ -32,6 +33,7 @@ RULES = (
     Rule("link_disturbed", "disturbances", over(1)),  # p99 with jitter or loss over that without
     Rule("roll", "disruptive", over(AS_BEFORE)),  # p99 while brokers are restarted in sequence over that before
     Rule("roll_clients", "roll-clients", DIFFERS),  # p99 of a roll with one kind of clients over that with another
+    Rule("degraded_disk", "spike", over(AS_BEFORE)),  # p99 while a disk is slowed over that before
     Rule("degraded_fenced", "leader-based", under(1 - RARE)),  # share of degradations in which Kafka acted itself
 )
 SHOWN = {
@@ -69,21 +71,21 @@ def evidence(
     other_clients : pair of str, optional
         Names of two rolls that differ only in the settings of their clients.
     """
-    made: dict = {}
+    made: dict[str, Estimate | None] = {}
     if restarted is not None:
         made |= _of_restarts(restarted.rows[restarted.rows.setting == roll])
         made["roll_clients"] = _of_clients(restarted.rows, other_clients) if other_clients else None
     if slowed is not None:
         made |= _of_slowness(slowed.rows[slowed.rows.system == kind])
         made["demotion"] = slowed.demotions.get(str(kind))
-        far = slowed.rows[~slowed.rows.demotes & slowed.rows.how.str.contains("delay_ms|loss")]
+        far = slowed.rows[~slowed.rows.demotes & (slowed.rows.kind == "link")]
         made["link_disturbed"] = _of_trials(far, "early_ms", "before_ms", "p99 on disturbed links")
     if detected is not None:
         made["degraded_found"] = detected.share
     return {name: one for name, one in made.items() if one is not None and one.n and not np.isnan(one.estimate)}
 
 
-def differ_in_clients(rolls: Mapping[str, Mapping]) -> tuple[str, str] | None:
+def differ_in_clients(rolls: Mapping[str, Mapping[str, Any]]) -> tuple[str, str] | None:
     """
     Return the names of two rolls that differ only in client settings, or None; the second has Kafka's defaults.
 
@@ -113,8 +115,8 @@ def _of_restarts(rows: pd.DataFrame) -> dict[str, Estimate | None]:
     forced = rows.leaders_moved.dropna().astype(float) > 0
     beyond, slowest = "p99 above the undisturbed limit", "slowest record of all controlled restarts"
     claim = "p99 exceeded the undisturbed limit in {} of the controlled restarts"
-    about: dict = {"quantity": f"controlled restarts with {beyond}", "claim": claim, "unit_name": "restart"}
-    most: dict = {
+    about: Fields = {"quantity": f"controlled restarts with {beyond}", "claim": claim, "unit_name": "restart"}
+    most: Fields = {
         "method": "maximum, which is a lower bound of what restarts can cause",
         "assumption": "none, as it was observed",
     }
@@ -131,11 +133,13 @@ def _of_slowness(rows: pd.DataFrame) -> dict[str, Estimate | None]:
     without, demoted = rows[~rows.demotes], rows[rows.demotes & rows.demoted_s.notna()]
     early = demoted[demoted.late_demoted >= MIN_DEMOTED]
     arm = rows[rows.demotes & (rows.late_demoted[rows.demotes].mean() >= MIN_DEMOTED)]
-    moved, slowed = without.led_late < without.led_before, "p99 while a processor or links are slowed"
+    moved, disks = without.led_late < without.led_before, (rows.kind == "disk").all()
+    name = "degraded_disk" if disks else "degraded"
+    slowed = f"p99 while {'a disk is' if disks else 'a processor or links are'} slowed"
     until = "rom the start of a slowness until p99 was within the undisturbed limit again"
-    about: dict = {"unit": "min", "quantity": f"f{until}", "claim": f"F{until}, with demotion, it took {{}}"}
+    about: Fields = {"unit": "min", "quantity": f"f{until}", "claim": f"F{until}, with demotion, it took {{}}"}
     return {
-        "degraded": _of_trials(without, "early_ms", "before_ms", slowed),
+        name: _of_trials(without, "early_ms", "before_ms", slowed),
         "degraded_fenced": _share(moved, "episodes of slowness in which Kafka itself moved the broker's leaders"),
         "demotion_rest": _of_trials(early, "late_ms", "before_ms", "p99 after demotion"),
         "demotion_led": _share(demoted.led_late > 0, "demotions in which the broker still led a partition"),
@@ -159,17 +163,12 @@ def _of_trials(rows: pd.DataFrame, above: str, below: str, what: str) -> Estimat
 
 def _ratio(values: pd.Series, quantity: str, unit: str = "episode", claim: str = "") -> Estimate | None:
     """Estimate the geometric mean of `values`, ratios of episodes or trials; None if one is missing, 0 or infinite."""
-    ratios = values.to_numpy(dtype=float)
-    if not len(ratios) or not np.isfinite(ratios).all() or (ratios <= 0).any():
+    if not len(values) or not np.isfinite(values).all() or (values <= 0).any():
         return None
-    logs = np.log(ratios)
-    half = float(half_width(logs, 0.95))
-    about: dict = {"quantity": quantity, "claim": claim or f"{quantity[0].upper()}{quantity[1:]} is {{}}"}
-    about["basis"] = count(len(logs), unit)
+    about: Fields = {"quantity": quantity, "claim": claim or f"{quantity[0].upper()}{quantity[1:]} is {{}}"}
     about["method"] = f"Student's t on the logarithms of the ratios, with {unit}s as independent units"
     about["assumption"] = f"{unit.capitalize()}s are independent and identically distributed"
-    about["warnings"] = () if isfinite(half) else (f"no interval, because there is a single {unit}",)
-    return ratio_estimate(float(logs.mean()), half, n=len(logs), **about)
+    return geometric_mean(values, 0.95, unit_name=unit, **about)
 
 
 def _share(hits: pd.Series, quantity: str) -> Estimate | None:

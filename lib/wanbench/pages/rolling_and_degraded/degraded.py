@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite, nan
+from math import nan
 
 import numpy as np
 import pandas as pd
 
 from wanbench.errors import MissingDataError
 from wanbench.formatting import count, number, quantity
-from wanbench.methods.result import Estimate, RowsResult
-from wanbench.methods.result.means import Median, half_width, median_of, ratio_estimate
+from wanbench.methods.result import Estimate, Fields, RowsResult
+from wanbench.methods.result.means import Median, geometric_mean, median_of
 
 from .trials import LEVEL, DisturbedTrial, DisturbedTrials, back_after_s, rows_of
 
-KINDS = ("slow", "link")
+KINDS = ("slow", "disk", "link")
 PHASES = {"early": "first half", "late": "second half", "return": "just after the slowness", "after": "later"}
 PRICE = ("early", "return")
 """The phases in which demotion may increase latency, because it moves leaders."""
@@ -24,7 +24,6 @@ SETTLE_S = 1.0
 """Seconds that the phase "return" lasts after a broker has recovered and, if it was demoted, leads again."""
 MIN_DEMOTED = 0.5
 """A comparison tests demotion only if brokers were demoted for at least this share of the time compared."""
-METHOD = "Student's t on the logarithms of the ratios of paired episodes"
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,7 +39,6 @@ class Degraded(RowsResult):
 
     - detected_s, demoted_s: time since begin_s; NaN if the broker was not detected or not demoted.
     - late_demoted: share of the second half in which the broker was demoted.
-    - misnamed: whether the detector named another broker.
     - before_ms, early_ms, late_ms, return_ms, after_ms: p99 of the undisturbed seconds; of both halves of the slowness;
         while the broker recovers; and later.
     - late_back, after_back: whether late_ms, after_ms are within the undisturbed limit.
@@ -86,11 +84,7 @@ class Degraded(RowsResult):
 
     @property
     def sentence(self) -> str:
-        effects = [self._effect(name, demotes) for name, demotes in self.arms]
-        if wrong := int(self.rows.misnamed.sum()):
-            named = f"In {wrong} of {count(len(self.rows), 'episode')}"
-            effects.append(f"{named} the detector named a broker that was not slow.")
-        return " ".join(effects)
+        return " ".join(self._effect(name, demotes) for name, demotes in self.arms)
 
     def _effect(self, name: str, demotes: bool) -> str:
         own, not_tested = self.arm(name, demotes), f"Demotion was not tested under “{name}”"
@@ -131,7 +125,7 @@ def label(system: str, demotes: bool) -> str:
     return f"{system}, demoted" if demotes else system
 
 
-def degraded(measured: DisturbedTrials, tables) -> Degraded:
+def degraded(measured: DisturbedTrials, tables: Mapping[str, pd.DataFrame]) -> Degraded:
     """
     Measure every episode with a slow broker or slow links, in the trials that count.
 
@@ -150,7 +144,7 @@ def degraded(measured: DisturbedTrials, tables) -> Degraded:
     return Degraded(frame, demotions, measured.limit_ms)
 
 
-def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections) -> list[dict]:
+def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections: pd.DataFrame | None) -> list[Fields]:
     actions, rows = trial.actions, []
     slow = actions[actions.kind.isin(KINDS) & actions.in_force_at_s.notna() & actions.done_at_s.notna()]
     slow = slow[slow.in_force_at_s < trial.end_s]
@@ -170,15 +164,15 @@ def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections) -> l
         p99 = {f"{name}_ms": nan if tail is None else tail.quantile(0.99) for name, tail in tails.items()}
         p99 = {"before_ms": trial.undisturbed_ms(0.99)} | p99
         back_s, censored = back_after_s(trial.by_second(begin_s, end_s), begin_s, measured.limit_ms)
-        own, named = alarms[alarms.node_id == action.node_id], alarms[alarms.at_s.between(begin_s, end_s)]
-        alarm, demoted = named[named.node_id == action.node_id], own[own.demoted_at_s.between(begin_s, end_s)]
+        own = alarms[alarms.node_id == action.node_id]
+        alarm, demoted = own[own.at_s.between(begin_s, end_s)], own[own.demoted_at_s.between(begin_s, end_s)]
         late_demoted = end_s - demoted.demoted_at_s.clip(lower=middle_s).min() if len(demoted) else 0.0
         row = {name: trial.about[name] for name in ("run_id", "test_id", "attempt", "setting", "block", "system")}
-        row |= {"demotes": trial.demotes, "node_id": int(action.node_id), "how": _how(action)}
+        row |= {"demotes": trial.demotes, "node_id": int(action.node_id), "kind": action.kind}
         row |= {"begin_s": begin_s - trial.start_s, "end_s": end_s - trial.start_s}
         row["detected_s"] = float(alarm.at_s.min()) - begin_s if len(alarm) else nan
         row["demoted_s"] = float(demoted.demoted_at_s.min()) - begin_s if len(demoted) else nan
-        row |= {"late_demoted": late_demoted / (end_s - middle_s), "misnamed": len(named) > len(alarm)} | p99
+        row |= {"late_demoted": late_demoted / (end_s - middle_s)} | p99
         row |= {f"{phase}_back": p99[f"{phase}_ms"] <= measured.limit_ms for phase in ("late", "after")}
         row |= {"back_s": back_s, "back_censored": censored}
         at_s = {"before": begin_s, "late": end_s, "after": next_s - 1}
@@ -186,24 +180,16 @@ def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections) -> l
     return rows
 
 
-def _how(action) -> str:
-    how = json.loads(action.detail) if isinstance(action.detail, str) else {}
-    return ", ".join(f"{name} {how[name]}" for name in ("by", "share", "delay_ms", "loss", "rate_bps") if name in how)
-
-
 def _paired(system: str, rows: pd.DataFrame) -> Estimate:
     """Estimate the ratio of p99 with demotion to p99 without it, in the second half of paired episodes."""
     sides = rows.astype({"late_ms": float}).groupby(["block", "node_id", "demotes"]).late_ms.first()
     both = sides.unstack().reindex(columns=[False, True])
     both = both[np.isfinite(both).all(axis=1) & (both > 0).all(axis=1)]
-    logs = np.log(both[True] / both[False]).to_numpy(dtype=float)
-    half = float(half_width(logs, LEVEL))
     late = f"p99 in the second half of “{system}”"
-    about: dict = {
+    about: Fields = {
         "quantity": f"{late}, with demotion over without",
         "claim": f"With demotion, {late} is {{}} the p99 without it",
+        "method": "Student's t on the logarithms of the ratios of paired episodes",
+        "assumption": "Pairs of episodes are independent; the logarithms of their ratios scatter symmetrically",
     }
-    about |= {"basis": count(len(logs), "pair of episodes", "pairs of episodes"), "method": METHOD, "level": LEVEL}
-    about["assumption"] = "Pairs of episodes are independent; the logarithms of their ratios scatter symmetrically"
-    about["warnings"] = () if isfinite(half) else ("no interval, because there are fewer than two pairs of episodes",)
-    return ratio_estimate(float(logs.mean()) if len(logs) else nan, half, n=len(logs), **about)
+    return geometric_mean(both[True] / both[False], LEVEL, unit_name="pair", **about)

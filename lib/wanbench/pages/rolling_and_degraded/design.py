@@ -7,7 +7,7 @@ Plan the trials of page 09, and detect slow brokers with a probe.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, ClassVar
 
@@ -23,6 +23,7 @@ from wanbench.measure.kafka.programs import detection_probe
 from wanbench.measure.plan import Trial
 from wanbench.measure.plan.plan import check_keys
 
+Kinds = Mapping[str, Mapping[str, Any]]  # The fields of a BrokerAction, and what else differs, by name.
 READY_S = 120.0
 END_S = 30.0
 
@@ -34,7 +35,7 @@ class DetectionSession(ConcurrentSession):
     join_s = 180.0
 
     def _begin(self) -> None:
-        self.alarms: list[dict] = []
+        self.alarms: list[dict[str, Any]] = []
         self.nodes: list[int] = []
         self.detector = Detector(self.settings.detector)
         self._topic = self._unique("detection")
@@ -48,7 +49,8 @@ class DetectionSession(ConcurrentSession):
         self._made = True
         self._stop_file = f"{self.host.scratch}/{self._topic}.stop"
         times = {"interval_us": self.settings.interval_s * 1e6, "limit_us": self.settings.detector.limit_ms * 1e3}
-        options: dict = {name: round(us) for name, us in times.items()} | {"record_bytes": self.settings.record_bytes}
+        options: dict[str, Any] = {name: round(us) for name, us in times.items()}
+        options["record_bytes"] = self.settings.record_bytes
         options |= {"topic": self._topic, "nodes": ",".join(map(str, self.nodes)), "stop_file": self._stop_file}
         command = client_command(self.host, detection_probe, **options)
         self._probe = Program("probe", 0, self.host, self.host.start(command))
@@ -113,11 +115,11 @@ class DetectionSession(ConcurrentSession):
         if self._made:
             self._attempt(lambda: self._cluster.ask(self.host, "delete_topic", name=self._topic))
 
-    def _document(self) -> dict:
+    def _document(self) -> dict[str, object]:
         return {"nodes": self.nodes, "began_at_s": self._began_at_s, "ended_at_s": time.time(), "alarms": self.alarms}
 
 
-def fed(probe: Program, nodes: Sequence[int], settings):
+def fed(probe: Program, nodes: Sequence[int], settings: DetectorSettings) -> Iterator[tuple[float, int, float]]:
     """
     Yield the probe's new latencies since the last call, as (time when known in Unix seconds, node, latency in ms).
 
@@ -179,7 +181,7 @@ class Detection(Concurrent):
     take_out: bool | None = None
 
     name: ClassVar[str] = "detection"
-    session: ClassVar = DetectionSession
+    session: ClassVar[type[ConcurrentSession]] = DetectionSession
 
     def __post_init__(self):
         if isinstance(self.detector, dict):  # as a manifest holds it
@@ -208,7 +210,7 @@ TO_RESTORE_S = 1.0
 """Planned delay from the end of a slowness to the restoring of leadership; the command that ends it takes less."""
 
 
-def rolls(load: KafkaOpenLoop, kinds: Mapping[str, Mapping], *, calm_s: float, **trial) -> dict[str, KafkaTrial]:
+def rolls(load: KafkaOpenLoop, kinds: Kinds, *, calm_s: float, **trial: Any) -> dict[str, KafkaTrial]:
     """
     Plan rolls, trials that restart every broker in turn, and return them by name.
 
@@ -237,14 +239,14 @@ def rolls(load: KafkaOpenLoop, kinds: Mapping[str, Mapping], *, calm_s: float, *
 
 def slowed(
     load: KafkaOpenLoop,
-    kinds: Mapping[str, Mapping],
+    kinds: Kinds,
     detection: Detection,
     *,
     brokers: int,
     first_s: float,
     slow_s: float,
     calm_s: float,
-    **trial,
+    **trial: Any,
 ) -> dict[str, KafkaTrial]:
     """
     Plan trials in which every broker is slowed in turn, two for each kind of slowness, and return them by name.
@@ -281,11 +283,11 @@ def slowed(
     return made
 
 
-def _alongside(trial: Mapping, *more) -> dict:
+def _alongside(trial: Mapping[str, Any], *more: Concurrent) -> dict[str, Any]:
     return {**trial, "alongside": (*trial.get("alongside", ()), *more)}
 
 
-def leader_skew(load: KafkaOpenLoop, *, node_id: int = 1, first_s: float, skew_s: float, **trial) -> KafkaTrial:
+def leader_skew(load: KafkaOpenLoop, *, node_id: int = 1, first_s: float, skew_s: float, **trial: Any) -> KafkaTrial:
     """
     Plan a trial in which the broker `node_id` leads all partitions for `skew_s`, from `first_s` on.
 
@@ -296,7 +298,9 @@ def leader_skew(load: KafkaOpenLoop, *, node_id: int = 1, first_s: float, skew_s
     return KafkaTrial(load, **_alongside(trial, BrokerActions(actions)))
 
 
-def reassigned(load: KafkaOpenLoop, *, brokers: int, first_s: float, each_s: float, throttle_bytes_per_s, **trial):
+def reassigned(
+    load: KafkaOpenLoop, *, brokers: int, first_s: float, each_s: float, throttle_bytes_per_s: float | None, **more: Any
+) -> KafkaTrial:
     """
     Plan a trial in which Kafka's tool empties the last broker from `first_s` on, and fills it again `each_s` later.
 
@@ -313,7 +317,7 @@ def reassigned(load: KafkaOpenLoop, *, brokers: int, first_s: float, each_s: flo
     actions = [BrokerAction("reassign", *turn, throttle_bytes_per_s=throttle_bytes_per_s) for turn in turns]
     replication = check_number("replicas, one fewer than brokers", min(load.replication, brokers - 1), 1)
     load = replace(load, replication=replication, duration_s=first_s + 3 * each_s - load.warmup_s)
-    return KafkaTrial(load, **_alongside(trial, BrokerActions(tuple(actions))))
+    return KafkaTrial(load, **_alongside(more, BrokerActions(tuple(actions))))
 
 
 def warmed_up(trials: Sequence[Trial], warm_up: Trial) -> list[Trial]:
@@ -332,9 +336,9 @@ def warmed_up(trials: Sequence[Trial], warm_up: Trial) -> list[Trial]:
     return made
 
 
-def _action(name: str, given: Mapping, **more) -> BrokerAction:
+def _action(name: str, given: Mapping[str, Any], **more: Any) -> BrokerAction:
     allowed = [field.name for field in fields(BrokerAction) if field.name not in ("node_id", "at_s")]
     check_keys(f"“{name}”", given, allowed)
     if "kind" not in given:
-        raise ParameterError(f"“{name}” has no kind; allowed: restart, kill, slow, link.")
+        raise ParameterError(f"“{name}” has no kind; allowed: restart, kill, slow, disk, link.")
     return BrokerAction(**{**given, **more})

@@ -18,12 +18,12 @@ from wanbench.change_detection import Alarm, Detector, DetectorSettings
 from wanbench.checks import check_table
 from wanbench.formatting import count, number
 from wanbench.methods.lab.utilisation import KEY
-from wanbench.methods.result import Estimate, Result
+from wanbench.methods.result import Estimate, Fields, Result
 from wanbench.methods.result.means import Median, median_of, share_of
 
 from .trials import rows_of
 
-EPISODES = ("slow", "link", "kill")
+EPISODES = ("slow", "disk", "link", "kill")
 """Actions that a detector should notice. All other actions are announced beforehand, or slow no broker."""
 RECOVERY_S = 15.0
 """Seconds that followers need to catch up, and clients to reconnect, after a cluster is healthy again."""
@@ -109,7 +109,7 @@ def detection(tables: Mapping[str, pd.DataFrame]) -> Detected:
     columns = [*KEY, "number", "node_id", "kind", "in_force_at_s", "delay_s", "censored", "others"]
     rows = pd.DataFrame(episodes, columns=columns)
     censored, others = rows.censored.astype(bool), int((rows.others > 0).sum())
-    about: dict = {"quantity": "delay to detection", "claim": "A slowed broker was detected after {}"}
+    about: Fields = {"quantity": "delay to detection", "claim": "A slowed broker was detected after {}"}
     delay = median_of(rows.delay_s.astype(float), censored, **about)
     about = {"quantity": "share of episodes detected", "claim": "{} of the episodes were detected before they ended"}
     share = share_of(int((~censored).sum()), len(rows), **about)
@@ -124,7 +124,7 @@ def detection(tables: Mapping[str, pd.DataFrame]) -> Detected:
     return Detected(delay, share, misnamed, false, rows, frame, all(agreed) if agreed else None, (*notes, *short))
 
 
-def recorded_settings(run: Mapping) -> DetectorSettings:
+def recorded_settings(run: Fields) -> DetectorSettings:
     """Return the settings of the detector, from a row of table detection_runs."""
     return DetectorSettings(**{name: getattr(run[name], "item", lambda name=name: run[name])() for name in SETTINGS})
 
@@ -143,7 +143,7 @@ def replay(latencies: pd.DataFrame, settings: DetectorSettings, began_at_s: floa
     return [alarm for alarm in updates if alarm is not None]
 
 
-def same_alarms(online: list[dict], offline: list[Alarm]) -> bool:
+def same_alarms(online: list[Fields], offline: list[Alarm]) -> bool:
     """Return whether the alarms of a run (`online`) and of its replay name the same brokers at the same times."""
     return len(online) == len(offline) and all(
         one["node_id"] == two.broker and abs(one["at_s"] - two.at_s) < AGREE_S
@@ -189,7 +189,7 @@ def rate_per_h(events: int, hours: float, *, level: float = 0.95) -> Estimate:
     low = float(stats.chi2.ppf(tail, 2 * events)) / 2 / hours if events and known else 0.0 if known else nan
     high = float(stats.chi2.ppf(1 - tail, 2 * events + 2)) / 2 / hours if known else nan
     watched = f"{number(hours, 2)} broker-hours" if hours >= 0.1 else f"{number(3600 * hours, 0)} broker-seconds"
-    about: dict = {"quantity": "false alarms per hour and broker", "basis": f"{count(events, 'alarm')} in {watched}"}
+    about: Fields = {"quantity": "false alarms per hour and broker", "basis": f"{count(events, 'alarm')} in {watched}"}
     about |= {"claim": "In undisturbed time each broker had {} false alarms", "unit": "per hour"}
     about["method"] = "exact Poisson (Garwood 1936)"
     about["assumption"] = "False alarms are independent and have a constant rate"
@@ -197,7 +197,7 @@ def rate_per_h(events: int, hours: float, *, level: float = 0.95) -> Estimate:
     return Estimate(estimate=estimate, low=low, high=high, n=n, level=level, **about)
 
 
-def _episodes(actions, alarms, run, begin_s) -> tuple[list[dict], int]:
+def _episodes(actions: pd.DataFrame, alarms: list[Fields], run: Fields, begin_s: float) -> tuple[list[Fields], int]:
     rows, acted = [], actions[actions.kind.isin(EPISODES) & actions.in_force_at_s.notna()]
     early = acted.in_force_at_s < begin_s
     for row in acted[~early].to_dict("records"):
@@ -214,7 +214,7 @@ def _episodes(actions, alarms, run, begin_s) -> tuple[list[dict], int]:
     return rows, int(early.sum())
 
 
-def _judged(alarm: dict, episodes: list[dict], quiet: list[tuple[float, float]]) -> dict:
+def _judged(alarm: Fields, episodes: list[Fields], quiet: list[tuple[float, float]]) -> Fields:
     at_s, node = alarm["at_s"], alarm["node_id"]
     hit = any(node == each["node_id"] and each["in_force_at_s"] <= at_s <= each["end_s"] for each in episodes)
     false = any(first <= at_s <= last for first, last in quiet)

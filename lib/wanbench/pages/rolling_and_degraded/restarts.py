@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import nan
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -15,9 +15,10 @@ import pandas as pd
 from wanbench.errors import MissingDataError
 from wanbench.formatting import count, number, percent
 from wanbench.methods.lab.utilisation import windows
-from wanbench.methods.result import Estimate, RowsResult
+from wanbench.methods.result import Estimate, Fields, RowsResult
 from wanbench.methods.result.means import Median, median_of
 from wanbench.methods.result.over_episodes import OverEpisodes, floats
+from wanbench.methods.tails.distribution import Tail
 
 from .trials import LEVEL, DisturbedTrial, DisturbedTrials, back_after_s
 
@@ -110,10 +111,6 @@ class Restarts(OverEpisodes):
             )
         return " ".join(parts)
 
-    def formatted_table(self) -> pd.DataFrame:
-        row = {"": "restarts"} | {name: str((self.rows.setting == name).sum()) for name in self.settings}
-        return pd.concat([pd.DataFrame([row]), self.formatted_medians()], ignore_index=True)
-
 
 def restarts(measured: DisturbedTrials) -> Restarts:
     """
@@ -136,7 +133,7 @@ def restarts(measured: DisturbedTrials) -> Restarts:
     return Restarts(pd.DataFrame(rows), LEVEL, measured.limit_ms, measured.level)
 
 
-def _row(trial: DisturbedTrial, tail, action, over_s, next_s, limit_ms: float) -> dict:
+def _row(trial: DisturbedTrial, tail: Tail, action: Any, over_s: float, next_s: float, limit_ms: float) -> Fields:
     before_ms = trial.undisturbed_ms(0.99)
     seconds = trial.by_second(action.began_at_s - 1, next_s)
     seconds = seconds[seconds.start_s + 1 > action.began_at_s]
@@ -164,9 +161,9 @@ class LeaderSkew(RowsResult):
     level: float = 0.95
 
     TITLE = "Leaders on one broker: median over trials"
-    KINDS: ClassVar = ("skew", "rebalance")
-    PHASES: ClassVar = ("before", "moving to one broker", "on one broker", "spreading", "spread again")
-    MIDDLE: ClassVar = "With all leaders on one broker"
+    KINDS: ClassVar[tuple[str, ...]] = ("skew", "rebalance")
+    PHASES: ClassVar[tuple[str, ...]] = ("before", "moving to one broker", "on one broker", "spreading", "spread again")
+    MIDDLE: ClassVar[str] = "With all leaders on one broker"
 
     def of(self, phase: str, name: str) -> Median:
         """Estimate the median over trials of the column `name` in one phase."""
@@ -215,15 +212,15 @@ class Reassignment(LeaderSkew):
 
 def leader_skew(measured: DisturbedTrials) -> LeaderSkew:
     """Measure each phase of the trials that move all leaders to one broker; MissingDataError if there is none."""
-    return _phases(measured, LeaderSkew)
+    return LeaderSkew(_phases(measured, LeaderSkew))
 
 
 def reassignment(measured: DisturbedTrials) -> Reassignment:
     """Measure each phase of the trials that empty a broker and fill it again; MissingDataError if there is none."""
-    return _phases(measured, Reassignment)
+    return Reassignment(_phases(measured, Reassignment))
 
 
-def _phases(measured: DisturbedTrials, made):
+def _phases(measured: DisturbedTrials, made: type[LeaderSkew]) -> pd.DataFrame:
     rows = []
     for trial in measured.with_kind(made.KINDS[0]):
         done = trial.actions[trial.actions.done_at_s <= trial.end_s].sort_values("began_at_s")
@@ -235,10 +232,10 @@ def _phases(measured: DisturbedTrials, made):
             rows.append(_row_of(trial, phase, from_s, to_s, moving=phase in made.PHASES[1::2]) | {"moved": n})
     if not rows:
         raise MissingDataError("no trial completed both of its moves before its load ended.")
-    return made(pd.DataFrame(rows))
+    return pd.DataFrame(rows)
 
 
-def _row_of(trial: DisturbedTrial, phase: str, from_s: float, to_s: float, *, moving: bool) -> dict:
+def _row_of(trial: DisturbedTrial, phase: str, from_s: float, to_s: float, *, moving: bool) -> Fields:
     # leaders move within less than a second: every second that overlaps with the move counts
     tail = trial.tail(from_s, to_s, whole=not moving)
     nodes = trial.samples.leader.dropna().unique()
@@ -254,6 +251,6 @@ def _sent_share(trial: DisturbedTrial, from_s: float, to_s: float) -> float:
     if trial.links.empty:
         return nan
     seen = windows(trial.links)
-    seen = seen[(seen.start_s >= from_s) & (seen.end_s <= to_s) & (seen.link_from != trial.clients)]
+    seen = seen[(seen.start_s >= from_s) & (seen.end_s <= to_s) & (seen.link_from != trial.about.from_region)]
     sent = (seen.carried_bps * (seen.end_s - seen.start_s)).groupby(seen.link_from).sum()
     return float(sent.max() / sent.sum()) if sent.sum() > 0 else nan

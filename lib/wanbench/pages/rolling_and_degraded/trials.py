@@ -34,8 +34,6 @@ BEHIND = "the generator itself was late: p99 of its delay is {}"
 Why a trial does not count. The allowed delay is a fraction of the trial's own p99 (see `wanbench.open_loop`): a few ms,
 as during the start of a broker, matter only if latency is low.
 """
-OWN_TOPICS = "open-loop-{test_id}.{attempt}-"
-"""Prefix of the names of the load's topics."""
 NEEDED = {
     "tests": (*KEY, "outcome"),
     "trials": ("run_id", "test_id", "setting", "system", "block"),
@@ -49,8 +47,7 @@ SAMPLES = [*KEY, "at_s", "topic", "partition", "leader", "isr"]
 Second = tuple[np.ndarray, np.ndarray, int]
 """Histogram of a second: latencies in us, their counts, and the number of lost records."""
 LINES = {"p50_ms": (0.5, "median", "solid"), "p99_ms": (0.99, "p99", "solid"), "worst_ms": (1 - 1e-9, "slowest", "dot")}
-PANEL_PX = 210
-ABOVE_PX = 150
+PANEL_PX, ABOVE_PX = 210, 150
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,11 +79,6 @@ class DisturbedTrial:
         return float(self.start_s + self.about.duration_s)
 
     @property
-    def clients(self) -> str:
-        """The region of the clients."""
-        return self.about.from_region
-
-    @property
     def quiet_s(self) -> float:
         """When the first action began, or the load ended if there was none, in Unix seconds."""
         return float(np.nanmin([self.end_s, *self.actions.began_at_s.astype(float)]))
@@ -110,10 +102,10 @@ class DisturbedTrial:
         return merged(part for start in self.between(from_s, to_s, whole=whole) for part in self.seconds[start])
 
     def by_second(self, from_s: float, to_s: float) -> pd.DataFrame:
-        """Return start_s and p99_ms of every whole second of a period; lost records count as the slowest."""
-        starts = self.between(from_s, to_s, whole=True)
-        p99 = [merged(self.seconds[start]).quantile(0.99) for start in starts]
-        return pd.DataFrame({"start_s": starts, "p99_ms": p99}, dtype=float)
+        """Return start_s, median, p99 and maximum in ms of whole seconds of a period; lost records are the slowest."""
+        tails = {start: merged(self.seconds[start]) for start in self.between(from_s, to_s, whole=True)}
+        rows = [(start, *(tail.quantile(q) for q, *_ in LINES.values())) for start, tail in tails.items() if tail.n]
+        return pd.DataFrame(rows, columns=["start_s", *LINES], dtype=float)
 
     def undisturbed_ms(self, q: float) -> float:
         """Return the quantile `q` of latency in the seconds before the first action, in ms; NaN if there are none."""
@@ -217,13 +209,13 @@ class DisturbedTrials(RowsResult):
         firsts = {each.about.setting: each for each in reversed(self.items)}
         shown = [firsts[name] for name in dict.fromkeys(settings) if name in firsts]
         if not shown:
-            message = f"no trial of {', '.join(settings)} counts." if settings else "no such trial is planned."
-            raise MissingDataError(message)
+            raise MissingDataError(f"no trial of {', '.join(settings) or 'this kind'} counts.")
         titles = [theme.plain(each.about.setting) for each in shown]
         figure = make_subplots(len(shown), 1, vertical_spacing=0.3 / len(shown))
         tables = []
         for row, trial in enumerate(shown, start=1):
-            seconds = by_second(trial)
+            seconds = trial.by_second(-np.inf, np.inf)
+            seconds.insert(0, "second", seconds.pop("start_s") - trial.start_s)
             finite, place = seconds.where(np.isfinite(seconds)), {"row": row, "col": 1}
             for (name, (_, title, dash)), colour in zip(LINES.items(), theme.SERIES_COLOURS, strict=False):
                 style = {"name": title, "legendgroup": title, "line": {"color": colour, "dash": dash, "width": 2}}
@@ -303,7 +295,7 @@ def _trial(tables: Mapping[str, pd.DataFrame], about: pd.Series) -> DisturbedTri
 
     latencies, samples, runs = own("open_loop_histograms"), own("cluster_samples"), own("detection_runs")
     if len(samples):
-        prefix = OWN_TOPICS.format(test_id=about.test_id, attempt=int(about.attempt))
+        prefix = f"open-loop-{about.test_id}.{int(about.attempt)}-"  # of the names of the load's topics
         samples = samples[samples.topic.astype(str).str.startswith(prefix)]
     if len(latencies):
         latencies = latencies[(latencies.what == "end to end") & ~latencies.warm_up.astype(bool)]
@@ -313,7 +305,7 @@ def _trial(tables: Mapping[str, pd.DataFrame], about: pd.Series) -> DisturbedTri
     return DisturbedTrial(about, demotes, latencies, actions, samples, own("link_samples"))
 
 
-def rows_of(frame: pd.DataFrame, run: Mapping | pd.Series) -> pd.DataFrame:
+def rows_of(frame: pd.DataFrame, run: Mapping[str, object] | pd.Series) -> pd.DataFrame:
     """Return the rows of a table with the key (columns KEY) of `run`; null in the key matches null."""
     same = np.ones(len(frame), bool)
     for name in KEY:
@@ -364,16 +356,7 @@ def back_after_s(seconds: pd.DataFrame, from_s: float, limit_ms: float) -> tuple
     return float(back.start_s.iloc[0] - from_s), False
 
 
-def by_second(trial: DisturbedTrial) -> pd.DataFrame:
-    """
-    Return median, p99 and maximum of latency in ms for each second since the warm-up; infinite if its record was lost.
-    """
-    tails = {start_s - trial.start_s: merged(parts) for start_s, parts in trial.seconds.items()}
-    rows = [(at, *(tail.quantile(q) for q, *_ in LINES.values())) for at, tail in tails.items() if tail.n]
-    return pd.DataFrame(rows, columns=["second", *LINES])
-
-
-def _shade(figure, trial: DisturbedTrial, row: int) -> pd.DataFrame:
+def _shade(figure: go.Figure, trial: DisturbedTrial, row: int) -> pd.DataFrame:
     """Shade the actions of a trial in its panel, and return them as rows of a table."""
     rows, begun = [], trial.actions[trial.actions.began_at_s.notna()]
     times = begun[["began_at_s", "done_at_s", "healthy_at_s"]].astype(float).fillna(trial.end_s) - trial.start_s

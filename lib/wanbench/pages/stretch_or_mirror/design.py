@@ -115,18 +115,18 @@ class MirrorSession(FaultSession):
     def _first_hosts(self) -> list[Host]:
         return [hosts[0] for hosts in self._hosts]
 
-    def _topic_options(self) -> dict:
+    def _topic_options(self) -> dict[str, Any]:
         own = self.settings
         return {"partitions": own.partitions, "replication": own.replication, "settings": dict(own.topic_settings)}
 
-    def _produce(self, number: int, host: Host, **other) -> Program:
+    def _produce(self, number: int, host: Host, **other: Any) -> Program:
         return super()._produce(number, host, stop_file=f"{self._stop_file(host)}.{number}", **other)
 
     def _stop_producers(self, clients: list[Program]) -> None:
         for client in clients:
             client.host.run(["touch", f"{self._stop_file(client.host)}.{client.number}"], timeout_s=MARGIN_S)
 
-    def _client_settings(self) -> dict:
+    def _client_settings(self) -> dict[str, Any]:
         return {"topic.metadata.refresh.interval.ms": 1000, **super()._client_settings()}
 
     def _last(self) -> None:

@@ -12,6 +12,7 @@ late: No record is missing, but the consumer group's offsets in the second clust
     again what the group had read more than `LATE_S` before.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pandas as pd
@@ -71,7 +72,7 @@ class Gaps(RowsResult):
         return pd.DataFrame({"episodes": counts.size().map(str), **texts}).reset_index()
 
 
-def gaps(tables) -> Gaps:
+def gaps(tables: Mapping[str, pd.DataFrame]) -> Gaps:
     """Name the gap of every completed episode on the mirrored pair."""
     rows = []
     for about, records, log, receipts, _ in episodes(tables):

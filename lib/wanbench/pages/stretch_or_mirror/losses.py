@@ -9,6 +9,7 @@ have it at the end either, after MirrorMaker has copied the last records.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -21,7 +22,7 @@ from wanbench.errors import MissingDataError
 from wanbench.figures import theme
 from wanbench.formatting import count
 from wanbench.methods.lab.utilisation import KEY
-from wanbench.methods.result import Estimate
+from wanbench.methods.result import Estimate, Fields
 from wanbench.methods.result.means import share_of
 from wanbench.methods.result.over_episodes import OverEpisodes
 
@@ -54,17 +55,17 @@ class RegionLosses(OverEpisodes):
     the lost region. It is censored (a lower bound) if this time lasted until healing.
     """
 
-    QUANTITIES: ClassVar = {
+    QUANTITIES: ClassVar[dict[str, str]] = {
         "missing": "acknowledged records missing at the failover",
         "writes_s": "outage of all writes",
     }
-    UNITS: ClassVar = {"missing": "records"}
+    UNITS: ClassVar[dict[str, str]] = {"missing": "records"}
     TITLE = "What the loss of a region cost"
 
     def losing(self, setting: str) -> Estimate:
         """Estimate the share of a setting's episodes in which acknowledged records were missing."""
         own = self.rows[self.rows.setting == setting]
-        about: dict = {"quantity": f"episodes with missing records, {setting}"}
+        about: Fields = {"quantity": f"episodes with missing records, {setting}"}
         about["claim"] = f"With “{setting}”, acknowledged records were missing in {{}} of the episodes"
         return share_of(int((own.missing > 0).sum()), len(own), **about)
 
@@ -105,7 +106,6 @@ class RegionLosses(OverEpisodes):
             parts.append(text + (back if sums.only_second else "") + (returned if own.went_back.any() else ""))
         return " ".join(parts)
 
-    def table(self) -> pd.DataFrame:
         return self.rows
 
     def formatted_table(self) -> pd.DataFrame:
@@ -132,7 +132,7 @@ class RegionLosses(OverEpisodes):
         )
 
 
-def losses(tables) -> RegionLosses:
+def losses(tables: Mapping[str, pd.DataFrame]) -> RegionLosses:
     """
     Count the missing records, and measure the outage, of every episode with a fault.
 
@@ -188,7 +188,9 @@ def account(about: pd.Series, records: pd.DataFrame, log: pd.DataFrame, receipts
     }
 
 
-def _row(about, records, log, receipts, regions) -> dict:
+def _row(
+    about: pd.Series, records: pd.DataFrame, log: pd.DataFrame, receipts: pd.DataFrame, regions: dict[int, str]
+) -> Fields:
     outside = records.producer.map(regions).ne(about.regions) & records.acknowledged_at_s.notna()
     times = np.sort(records.acknowledged_at_s[outside].to_numpy(dtype=float))
     times = np.append(times[times < about.heal_at_s], about.heal_at_s)
@@ -199,7 +201,7 @@ def _row(about, records, log, receipts, regions) -> dict:
     return row | {"writes_s": float(gaps.max()), "writes_s_censored": bool(gaps.argmax() == len(gaps) - 1)}
 
 
-def episodes(tables) -> Any:
+def episodes(tables: Mapping[str, pd.DataFrame]) -> Any:
     """
     Yield each completed episode: its row of table faults, its records, log and receipts, and its producers' regions.
     """
@@ -219,6 +221,6 @@ def within(rows: pd.DataFrame, log: pd.DataFrame, number: int) -> np.ndarray:
     return _found(rows, log[log["log"] == number])
 
 
-def _found(rows, others):
+def _found(rows: pd.DataFrame, others: pd.DataFrame) -> np.ndarray:
     asked, there = (pd.MultiIndex.from_frame(frame[RECORD].dropna().astype(int)) for frame in (rows, others))
     return asked.isin(there)

@@ -1,5 +1,6 @@
 """Compare a stretched cluster with a mirrored pair by latency, and by traffic between regions, while nothing fails."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -114,7 +115,7 @@ def _text(one: Estimate) -> str:
     return f"{one.formatted} ({one.formatted_interval})" if one.formatted_interval else one.formatted
 
 
-def steady(tables) -> Steady:
+def steady(tables: Mapping[str, pd.DataFrame]) -> Steady:
     """
     Compute the columns of `MEASURES` for every completed trial, without its warm-up.
 

@@ -80,7 +80,7 @@ class Allowed(Result):
         return pd.DataFrame(rows)
 
 
-def allowed(trials: SystemTrials, tables: Mapping[str, pd.DataFrame], **at) -> Allowed:
+def allowed(trials: SystemTrials, tables: Mapping[str, pd.DataFrame], **at: float) -> Allowed:
     """
     Compute the highest rate that the links allow each system, with other settings fixed by `at` (such as partitions=9).
 

@@ -20,7 +20,7 @@ import pandas as pd
 from wanbench.checks import check_kind, check_number
 from wanbench.errors import MissingDataError, ParameterError
 from wanbench.formatting import count, number, span
-from wanbench.methods.result import Estimate, Result
+from wanbench.methods.result import Estimate, Fields, Result
 from wanbench.methods.tails import quantile_intervals as order
 
 from .step_curves import LEVEL, StepCurve, ends, rising, step_curve, student
@@ -84,7 +84,7 @@ def best_rate(curve: StepCurve, objective_ms: float) -> BestRate:
         notes += (f"{why}; by the intervals of single steps the rate {bound}",)
         # no step is shown to meet the objective, or one below the rate is shown to fail it
         value = value if low and not len(early) else nan
-    about: dict = {"basis": f"{count(r, 'block')} of {count(len(x), 'step')}", "method": STEPS}
+    about: Fields = {"basis": f"{count(r, 'block')} of {count(len(x), 'step')}", "method": STEPS}
     about |= {"assumption": ASSUMPTION, "unit": "records/s", "n": r, "level": LEVEL, "warnings": notes}
     within = f"within {number(objective_ms)} ms"
     claim = f"{p} of a typical trial keeps {within} up to {{}}"
@@ -148,7 +148,7 @@ class BestRates(Result):
         return pd.DataFrame(rows)
 
 
-def best_rates(trials: SystemTrials, objective_ms: float, *, q: float = 0.99, **at) -> BestRates:
+def best_rates(trials: SystemTrials, objective_ms: float, *, q: float = 0.99, **at: float) -> BestRates:
     """
     Estimate the highest rate of each system at which the quantile `q` of latency is at most `objective_ms`.
 

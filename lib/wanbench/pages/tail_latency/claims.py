@@ -14,11 +14,11 @@ import pandas as pd
 from wanbench.formatting import count, number, quantity
 from wanbench.methods.claims.ledger import Audit, read_claims
 from wanbench.methods.claims.rules import Rule, apply_rules, over
-from wanbench.methods.result import Estimate, Result
+from wanbench.methods.result import Estimate, Fields, Result
 from wanbench.methods.result.means import geometric_mean
 from wanbench.methods.tails import quantile_intervals as order
 
-from .side_by_side import SideBySide
+from .side_by_side import SideBySide, Step
 from .trials import TailTrials
 
 SOURCE = "003-tail-latency"
@@ -377,7 +377,7 @@ def _grown(name: str, table: SideBySide) -> dict[str, Estimate]:
     return grown
 
 
-def _steps(table: SideBySide, steps: list) -> str:
+def _steps(table: SideBySide, steps: list[Step]) -> str:
     return f"from {number(steps[0].step)} to {number(steps[-1].step)} {table.unit}"
 
 
@@ -410,8 +410,8 @@ def _ratio(above: list[tuple[TailTrials, float]], below: list[tuple[TailTrials, 
     kept, out = total.dropna(), int(total.isna().sum())
     lost = f"{count(out, 'block')} left out: a quantile is that of a lost record, or a trial is missing"
     name = quantity if quantity.startswith("p") else quantity[0].upper() + quantity[1:]
-    about: dict = {"quantity": quantity, "claim": f"{name} is {{}}", "warnings": (lost,) if out else ()} | COMBINED
-    return replace(geometric_mean(np.exp(kept), 0.95, unit_name="block", **about), basis=count(len(kept), "block"))
+    about: Fields = {"quantity": quantity, "claim": f"{name} is {{}}", "warnings": (lost,) if out else ()} | COMBINED
+    return geometric_mean(np.exp(kept), 0.95, unit_name="block", **about)
 
 
 def _chosen(one: Estimate) -> Estimate:

@@ -23,7 +23,7 @@ import plotly.graph_objects as go
 from wanbench.errors import MissingDataError, ParameterError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, quantity
-from wanbench.methods.result import Estimate, Result
+from wanbench.methods.result import Estimate, Fields, Result
 from wanbench.methods.tails import quantile_intervals as order
 
 from .allowed import Allowed
@@ -104,7 +104,7 @@ def knee_of(curve: StepCurve) -> Knee:
         )
         curve = replace(curve.below(first), notes=(*curve.notes, note))
     x, notes = np.log(curve.rates), curve.notes
-    about: dict = {"claim": f"{name} of latency begins to rise at {{}}", "unit": "records/s", "n": r, "level": LEVEL}
+    about: Fields = {"claim": f"{name} of latency begins to rise at {{}}", "unit": "records/s", "n": r, "level": LEVEL}
     about |= {"basis": f"{count(r, 'block')} of {count(len(x), 'step')}", "method": METHOD, "assumption": ASSUMPTION}
     where, second = _where(x, curve), "knee of a second run"
     if where in WITHOUT:
@@ -209,7 +209,7 @@ class Knees(Result):
             return ()
         value, low, high = map(exp, difference(*(np.log((e.estimate, e.low, e.high)) for e in (first, second))))
         claim = f"The rate at the knee of “{b}” is {{}} the rate at the knee of “{a}”"
-        about: dict = {"unit": "times", "n": min(first.n, second.n), "level": LEVEL, "basis": first.basis}
+        about: Fields = {"unit": "times", "n": min(first.n, second.n), "level": LEVEL, "basis": first.basis}
         about |= {"claim": claim, "method": f"ratio of both knees, intervals combined (Zou & Donner 2008); {METHOD}"}
         about["assumption"] = f"{ASSUMPTION}; both knees are estimated independently"
         return (Estimate(f"knee, {b} over {a}", estimate=value, low=low, high=high, **about),)
@@ -274,7 +274,7 @@ class Knees(Result):
         )
 
 
-def knees(trials: SystemTrials, links: Allowed | None = None, *, q: float = 0.99, **at) -> Knees:
+def knees(trials: SystemTrials, links: Allowed | None = None, *, q: float = 0.99, **at: float) -> Knees:
     """
     Find the knee of each system's curve of the quantile `q`, with other settings fixed by `at` (such as partitions=9).
 
@@ -294,7 +294,7 @@ def knees(trials: SystemTrials, links: Allowed | None = None, *, q: float = 0.99
     return Knees(fitted, curves, {} if links is None else links.rates)
 
 
-def highest_before_knees(trials: SystemTrials, **at) -> float:
+def highest_before_knees(trials: SystemTrials, **at: float) -> float:
     """
     Return the highest rate in records/s that every system handled in every trial and that lies below every known knee.
 
@@ -302,7 +302,7 @@ def highest_before_knees(trials: SystemTrials, **at) -> float:
     """
     known = [inf]
     with suppress(MissingDataError):
-        known += [one.knee.estimate for one in knees(trials, **at).knees.values() if isfinite(one.knee.estimate)]
+        known += [one.knee.estimate for one in knees(trials, None, **at).knees.values() if isfinite(one.knee.estimate)]
     return trials.highest_kept(min(known), **at)
 
 

@@ -114,7 +114,7 @@ def _second(part: pd.DataFrame) -> tuple[tuple[np.ndarray, np.ndarray], int]:
     return distribution.summed(distribution.decoded(text) for text in part.histogram), int(part.n_lost.sum())
 
 
-def _cautions(loads: list[pd.DataFrame], values_us, counts, error_ms: float) -> tuple[str, ...]:
+def _cautions(loads: list[pd.DataFrame], values_us: np.ndarray, counts: np.ndarray, error_ms: float) -> tuple[str, ...]:
     behind = sum(bool(load.fell_behind.any()) for load in loads)
     late = f"the generator itself was late in {behind} of {count(len(loads), 'load')}"
     below = counts[values_us <= error_ms * 1_000].sum() / max(counts.sum(), 1.0) if error_ms else 0.0

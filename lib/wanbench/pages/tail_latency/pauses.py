@@ -19,7 +19,7 @@ from scipy import stats
 from wanbench.checks import check_columns, check_number
 from wanbench.errors import MissingDataError, ParameterError
 from wanbench.formatting import count, number, p_value
-from wanbench.methods.result import Estimate, Interval, Result, exact_binomial
+from wanbench.methods.result import Estimate, Fields, Interval, Result, exact_binomial
 from wanbench.methods.tails.distribution import Tail, decoded
 
 SLOWEST = 0.1
@@ -161,7 +161,7 @@ def causes(seconds: pd.DataFrame, pauses: pd.DataFrame | None, *, shifts: int = 
     return Causes(*estimates, float((excess >= excess[0] - 1e-12).mean()), shifts)
 
 
-def _trials(seconds: pd.DataFrame, pauses: pd.DataFrame) -> list[tuple]:
+def _trials(seconds: pd.DataFrame, pauses: pd.DataFrame) -> list[tuple[np.ndarray, np.ndarray, pd.DataFrame, float]]:
     """Return for each trial: its rows in `seconds`, the numbers of its seconds, its pauses, and its start in Unix s."""
     trials = []
     for rows in seconds.groupby(TRIAL, sort=False).indices.values():
@@ -180,7 +180,7 @@ def _share(name: str, shares: np.ndarray, n: int, basis: str, warnings: tuple[st
     observed = float(shares[0])
     naive = Interval("seconds taken as independent", *exact_binomial(round(observed * n), n, LEVEL))
     what = f"{name} seconds with a pause"
-    about: dict = {"quantity": what, "claim": f"the share of {what} is {{}}"}
+    about: Fields = {"quantity": what, "claim": f"the share of {what} is {{}}"}
     about |= {"method": METHOD, "assumption": ASSUMPTION, "basis": basis, "level": LEVEL, "warnings": warnings}
     low, high = _wilson(shares, n)
     return Estimate(estimate=observed, low=low, high=high, unit="fraction", n=n, naive=naive, **about)

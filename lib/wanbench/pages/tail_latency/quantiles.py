@@ -14,7 +14,7 @@ from wanbench.checks import check_kind
 from wanbench.errors import MissingDataError, ParameterError
 from wanbench.figures import primitives, theme
 from wanbench.formatting import count, number, percent, quantity
-from wanbench.methods.result import Estimate, Interval, Result
+from wanbench.methods.result import Estimate, Fields, Interval, Result
 from wanbench.methods.tails import quantile_intervals as order
 from wanbench.methods.tails.distribution import FEW_BEYOND, NAIVE, Tail
 
@@ -112,7 +112,7 @@ def compare_tails(a: Tail, b: Tail, at: Sequence[float] = QUANTILES, *, level: f
     for q, one, other in zip(both[0].quantiles, both[0].estimates, both[1].estimates, strict=True):
         value, low, high = difference(*((e.estimate, e.low, e.high) for e in (one, other)))
         naive = difference(*((tail.quantile(q), *tail.independent_interval(q, level)) for tail in (a, b)))
-        about: dict = {"quantity": f"difference of {order.name(q)}, {b.name} minus {a.name}", "unit": "ms"}
+        about: Fields = {"quantity": f"difference of {order.name(q)}, {b.name} minus {a.name}", "unit": "ms"}
         about |= {"claim": f"{order.name(q)} of latency of {b.name} minus that of {a.name} is {{}}", "n": a.n + b.n}
         about |= {"basis": f"{_basis(other, b)} against {_basis(one, a)}", "method": METHOD.format(one.method)}
         about["assumption"] = f"{one.assumption}; both distributions are measured independently of each other"
@@ -123,7 +123,7 @@ def compare_tails(a: Tail, b: Tail, at: Sequence[float] = QUANTILES, *, level: f
     return TailComparison(both[0], both[1], tuple(differences))
 
 
-def difference(a, b) -> tuple[float, float, float]:
+def difference(a: Sequence[float] | np.ndarray, b: Sequence[float] | np.ndarray) -> tuple[float, float, float]:
     """
     Subtract a from b, each given as (estimate, low, high); return the difference with its interval (Zou & Donner 2008).
 
@@ -236,7 +236,7 @@ def percentile_plot(distributions: Sequence[Quantiles], *, note: str = "") -> go
     for k, result in enumerate(drawn):
         colour, dash = theme.SERIES_COLOURS[k % len(theme.SERIES_COLOURS)], DASHES[k % len(DASHES)]
         x, y = _curve(result.tail)
-        group: dict = {"legendgroup": str(k)}
+        group: theme.Settings = {"legendgroup": str(k)}
         line = {"color": colour, "dash": dash, "width": 2, "shape": "hv"}
         label = f"{theme.plain(result.tail.name)} ({count(result.tail.n, 'record')})"
         figure.add_scatter(x=x, y=y, mode="lines", name=label, line=line, **group)
@@ -248,7 +248,7 @@ def percentile_plot(distributions: Sequence[Quantiles], *, note: str = "") -> go
             symbols = ["circle" if isfinite(e.high) else "triangle-up" for _, e in finite]
             points = (1 - frame["quantile"], frame.latency_ms, frame.low_ms, frame.high_ms)
             marker = {"color": colour, "size": 10, "symbol": symbols}
-            style: dict = {"marker": marker, "showlegend": False, "vertical": True}
+            style: theme.Settings = {"marker": marker, "showlegend": False, "vertical": True}
             texts = [theme.plain(e.sentence) for _, e in finite]
             primitives.interval_points(figure, *points, text=texts, **style, **group)
     table = pd.concat(frames, ignore_index=True)
@@ -275,7 +275,7 @@ def percentile_plot(distributions: Sequence[Quantiles], *, note: str = "") -> go
     )
 
 
-def _curve(tail) -> tuple[np.ndarray, np.ndarray]:
+def _curve(tail: Tail) -> tuple[np.ndarray, np.ndarray]:
     """Return the points to draw, thinned where dense: share of records that took longer, and latency in ms."""
     above = 1 - np.concatenate([[0.0], tail.cumulative[:-1]]) / tail.n
     # points are equidistant on the logarithmic axis

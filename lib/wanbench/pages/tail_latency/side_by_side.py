@@ -169,7 +169,7 @@ class SideBySide(Result):
             figure.add_scatter(x=at, y=[one.estimate for one in estimates], showlegend=False, **joined, **group)
             symbols = [symbol if step.kept_up[k] else f"{symbol}-open" for step in self.steps]
             marker = {"size": 11, "color": shade, "symbol": symbols, "line": {"width": 2, "color": shade}}
-            more: dict = {"marker": marker, "vertical": True, "name": label} | group
+            more: theme.Settings = {"marker": marker, "vertical": True, "name": label} | group
             primitives.estimate_points(figure, at, estimates, **more)
             ends += [*own.latency_ms, *(end for one in estimates for end in (one.estimate, one.low, one.high))]
         known = np.asarray(ends, dtype=float)
@@ -212,7 +212,7 @@ def _with_interval(one: Estimate, unknown: str = BEYOND) -> str:
     return f"{one.formatted} ({one.formatted_interval})" if one.formatted_interval else one.formatted
 
 
-def side_by_side(trials: SystemTrials, along: str = RATE, *, q: float = 0.99, **at) -> SideBySide:
+def side_by_side(trials: SystemTrials, along: str = RATE, *, q: float = 0.99, **at: float) -> SideBySide:
     """
     Compare the quantile `q` of two systems at each step of the rate or of the number of partitions.
 
@@ -221,11 +221,11 @@ def side_by_side(trials: SystemTrials, along: str = RATE, *, q: float = 0.99, **
     """
     if len(trials.systems) != 2:
         raise refusal("systems", ", ".join(trials.systems), "two of them")
-    pairs, missing, points = {}, [], []
+    (a, b), pairs, missing, points = trials.systems, {}, [], []
     for value in trials.steps(along, **at):
         where = {**at, along: value}
         try:
-            pairs[value] = tuple(trials.at(name, **where) for name in trials.systems)
+            pairs[value] = trials.at(a, **where), trials.at(b, **where)
         except MissingDataError:
             missing.append(value)
             continue
@@ -236,15 +236,17 @@ def side_by_side(trials: SystemTrials, along: str = RATE, *, q: float = 0.99, **
     points = points.assign(step=points[along], latency_ms=[tail.quantile(q) for tail in points["tail"]])
     judged = verdicts(pairs, q)
     steps = [
-        _step(value, pair, points[points.step == value], trials.systems, q, row, ratio)
+        _step(value, pair, points[points.step == value], q, row, ratio)
         for (value, pair), (_, row), ratio in zip(pairs.items(), judged.rows.iterrows(), judged.ratios, strict=True)
     ]
     columns = ["system", "step", "latency_ms", "kept_up"]
     return SideBySide(along, q, trials.systems, steps, points[columns], missing)
 
 
-def _step(value, pair, own: pd.DataFrame, names, q: float, row: pd.Series, ratio: Estimate) -> Step:
-    a, b = names
+def _step(
+    value: float, pair: tuple[TailTrials, TailTrials], own: pd.DataFrame, q: float, row: pd.Series, ratio: Estimate
+) -> Step:
+    a, b = (each.name for each in pair)
     texts = {"quantity": f"{order.name(q)} at {number(value)}, {a} over {b}", "claim": "", "unit": "times"}
     ratio = ratio.transformed(lambda b_over_a: 1 / b_over_a if b_over_a else inf, **texts)
     claim = f"At {number(value)}, {order.name(q)} of a trial of {a} is {_bound(ratio)}{{}} that of {b}"

@@ -168,18 +168,18 @@ class SystemTrials(RowsResult):
             rows.append(row | {"left out because": "; ".join(part.why[~part.counts].unique())})
         return pd.DataFrame(rows)
 
-    def steps(self, along: str, **at) -> list[float]:
+    def steps(self, along: str, **at: float) -> list[float]:
         """Return the measured rates or numbers of partitions (`along`) in order, with the other fixed by `at`."""
         check_choice("step", along, STEPS)
         return sorted(self.matching(**at)[along].unique().tolist())
 
-    def stepped(self, system: str, **at) -> pd.DataFrame:
+    def stepped(self, system: str, **at: float) -> pd.DataFrame:
         """Return a system's trials that count, with the rate or partitions in `at`, as `step_curve` needs them."""
         rows = self.matching(**at)
         check_choice("system", system, self.systems)
         return rows[rows.counts & (rows.system == system)]
 
-    def at(self, system: str, **step) -> TailTrials:
+    def at(self, system: str, **step: float) -> TailTrials:
         """
         Return the trials of a system at one step, without those that are invalid as a test of it (`counts` is false).
 
@@ -196,7 +196,7 @@ class SystemTrials(RowsResult):
         kept = self.rows[self.rows.counts & self.rows.kept_up]
         return frame.merge(kept[KEY].astype(frame[KEY].dtypes), on=KEY)
 
-    def highest_kept(self, below: float = inf, **at) -> float:
+    def highest_kept(self, below: float = inf, **at: float) -> float:
         """
         Return the highest rate under `below`, in records/s, at which all systems kept up in all trials.
 
@@ -210,7 +210,7 @@ class SystemTrials(RowsResult):
             raise MissingDataError("there is no rate below the knees at which every system kept up.")
         return float(kept.index.max())
 
-    def matching(self, **at) -> pd.DataFrame:
+    def matching(self, **at: float) -> pd.DataFrame:
         """Return the rows with the rate_records_per_s, the partitions, or both, in `at`."""
         rows = self.rows
         for name, value in at.items():

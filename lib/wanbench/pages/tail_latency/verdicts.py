@@ -21,9 +21,10 @@ from scipy import stats
 from wanbench.checks import check_kind
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number
-from wanbench.methods.result import Estimate, RowsResult
+from wanbench.methods.result import Estimate, Fields, RowsResult
 from wanbench.methods.result.means import half_width, ratio_estimate
 from wanbench.methods.tails import quantile_intervals as order
+from wanbench.methods.tails.distribution import Tail
 
 from .quantiles import QUANTILES
 from .trials import TailTrials
@@ -126,7 +127,7 @@ def _verdict(ratio: float, p_differs: float, p_tied: float) -> str:
     return VERDICTS[-1]
 
 
-def _row(label: Hashable, a: TailTrials, b: TailTrials, q: float) -> tuple[dict, Estimate]:
+def _row(label: Hashable, a: TailTrials, b: TailTrials, q: float) -> tuple[Fields, Estimate]:
     check_kind("a", a, TailTrials)
     check_kind("b", b, TailTrials)
     logs, notes = _log_ratios(a, b, q)
@@ -166,7 +167,7 @@ def _coarseness(a: TailTrials, b: TailTrials, q: float) -> float:
     larger, the smallest difference between two values of a trial.
     """
 
-    def relative(tail) -> float:
+    def relative(tail: Tail) -> float:
         nearest = np.diff(tail.values_ms).min() if len(tail.values_ms) > 1 else 0.0
         return max(tail.resolution_ms, nearest) / tail.quantile(q)
 

@@ -4,10 +4,11 @@ Read measurements that other people published into the declared tables, and reco
 Every importer returns tables by name, as `ingest.read_run` does: tests, pings, echoes, transfers, sources, unread,
 flags, and regions if the source has coordinates. `ingest.summarise_pairs` computes table pairs from them.
 
-An *original file* is a file as its authors published it: `original_files` lists the known ones, and `fetch` downloads
-one. A *published study* consists of the tables that an importer made from original files; they are committed in
-`data/published`, and `read_published` reads them.
+A *published study* consists of the tables that an importer made from files as their authors published them. They are
+committed in `data/published`, and `read_published` reads them.
 """
+
+import pandas as pd
 
 from wanbench.checks import check_choice
 from wanbench.extensions import extensions
@@ -16,30 +17,29 @@ from .assemble import finished
 from .circuit import read_circuit
 from .intercloud import read_locations, read_survey
 from .mapping import load_mapping, read_table
-from .matrix import read_markdown, read_matrix
-from .originals import NotFetchedError, available, cite, fetch, original_files
+from .matrix import read_matrix
+from .originals import cite
 from .published import read_published
 from .region_names import region_from
 from .skyplane import read_skyplane
 from .tool_output import read_folder
 
 __all__ = [
-    "IMPORTERS", "NotFetchedError", "available", "cite", "fetch", "load_mapping", "original_files", "read",
-    "read_circuit", "read_folder", "read_locations", "read_markdown", "read_matrix", "read_published", "read_skyplane",
-    "read_survey", "read_table", "region_from",
+    "IMPORTERS", "cite", "load_mapping", "read", "read_circuit", "read_folder", "read_locations", "read_matrix",
+    "read_published", "read_skyplane", "read_survey", "read_table", "region_from",
 ]  # fmt: skip
 
 # Importers by name, including those of other packages (entry points of this group).
 IMPORTERS = extensions(
     "wanbench.importers",
     {
-        "circuit": read_circuit, "folder": read_folder, "markdown": read_markdown, "matrix": read_matrix,
+        "circuit": read_circuit, "folder": read_folder, "matrix": read_matrix,
         "skyplane": read_skyplane, "survey": read_survey, "table": read_table,
     },
 )  # fmt: skip
 
 
-def read(importer: str, *arguments, **options) -> dict:
+def read(importer: str, *arguments: object, **options: object) -> dict[str, pd.DataFrame]:
     """
     Call the importer of this name, a key of `IMPORTERS`, with the arguments and options, and return its tables by name.
 
@@ -48,7 +48,7 @@ def read(importer: str, *arguments, **options) -> dict:
     >>> read("smoke signals", "a.txt")
     Traceback (most recent call last):
         ...
-    wanbench.errors.ParameterError: importer is 'smoke signals'; allowed: 'circuit', 'folder', 'markdown', 'matrix',\
+    wanbench.errors.ParameterError: importer is 'smoke signals'; allowed: 'circuit', 'folder', 'matrix',\
  'skyplane', 'survey', 'table'.
     """
     made = IMPORTERS[check_choice("importer", importer, IMPORTERS)](*arguments, **options)

@@ -2,20 +2,23 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from wanbench import tables
 
-from .sheet import Sheet
+from .sheet import Mask, Sheet
 
 # Tables that every import has; those without data are empty.
 ALWAYS = ("tests", "pings", "echoes", "transfers", "sources", "unread")
 NULLS = {"number": np.nan, "count": pd.NA, "flag": pd.NA, "text": None, "time": pd.NaT}
 
 
-def measured(sheet: Sheet, test: dict, outcome: dict, kinds: Mapping[str, tuple]) -> dict:
+def measured(
+    sheet: Sheet, test: dict[str, Any], outcome: dict[str, Any], kinds: Mapping[str, tuple[dict[str, Any], Mask]]
+) -> dict[str, pd.DataFrame]:
     """
     Return the tables tests, sources and unread, and tables of measurements, from a sheet with one test per row.
 
@@ -31,17 +34,19 @@ def measured(sheet: Sheet, test: dict, outcome: dict, kinds: Mapping[str, tuple]
     outcome = {"started_at_utc": None} | outcome
     outcome |= {"outcome": pd.Series(np.where(done, "done", "failed"), dtype="str"), "reason": reason.where(~done)}
     file = {"source_file": sheet.path, "started_at_utc": outcome["started_at_utc"]}
-    made = {
-        "sources": tables.from_rows("sources", [sheet.source]),
-        "unread": tables.from_rows("unread", sheet.unread()),
-        "tests": table_of("tests", test | outcome, sheet.good),
-    }
+    made = origins(sheet) | {"tests": table_of("tests", test | outcome, sheet.good)}
     return made | {
         kind: table_of(kind, test | file | columns, rows & sheet.good) for kind, (columns, rows) in kinds.items()
     }
 
 
-def table_of(name: str, columns: Mapping, rows) -> pd.DataFrame:
+def origins(sheet: Sheet) -> dict[str, pd.DataFrame]:
+    """Return tables sources and unread of a sheet; raise RawDataError if no row of its file can be read."""
+    rows = {"sources": [sheet.source], "unread": sheet.unread()}
+    return {name: tables.from_rows(name, values) for name, values in rows.items()}
+
+
+def table_of(name: str, columns: Mapping[str, Any], rows: Mask) -> pd.DataFrame:
     """
     Return table `name`, validated, with values from `columns` and only the rows where the mask `rows` is true.
 

@@ -1,19 +1,17 @@
 """Read the utilisation of a circuit over time from exports of its operator's portal."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from wanbench import tables
-from wanbench.checks import check_choice, check_name, check_number
+from wanbench.checks import check_choice, check_number
 from wanbench.errors import ParameterError, RawDataError
 
-from .assemble import finished, table_of
-from .originals import read_bytes, source_of_bytes
-from .sheet import AS_TEXT, Sheet, decoded, formatted, read_csv, read_jsonl
+from .assemble import finished, origins, table_of
+from .originals import About, read_bytes
+from .sheet import Sheet, decoded, formatted, read_csv, read_jsonl
 
 RATES = {"bps": 1.0, "kbps": 1e3, "mbps": 1e6, "gbps": 1e9}  # Bits per second of the unit in a column's name.
 PERCENT = "percent"
@@ -28,14 +26,13 @@ GAP = 1.5  # Rows that are more than so many usual intervals apart have a gap be
 
 
 def read_circuit(
-    path,
+    path: str | Path,
     *,
     columns: Mapping[str, str] | None = None,
-    circuit: str | None = None,
     capacity_bps: float | None = None,
     time_zone: str | None = None,
     decimal: str | None = None,
-    about=None,
+    about: About = None,
 ) -> dict[str, pd.DataFrame]:
     """
     Read a circuit's utilisation over time into tables metrics, sources and unread; other tables are empty.
@@ -48,13 +45,12 @@ def read_circuit(
     path : path
         CSV with a header, or JSON: a list of objects, or an object per line. There is one row per time and circuit.
         Columns are `time` (the end of the row's interval, in ISO 8601 or Unix seconds), `in_<unit>` and `out_<unit>`,
-        and optionally `circuit` and `capacity_<unit>`. Units are bps, kbps, mbps and gbps (bits per second with decimal
-        prefixes) or, except for the capacity, percent. Other columns are ignored, but an unknown unit is an error. CSV
-        from European spreadsheets can have semicolons, decimal commas and times such as 31.12.2026 10:05.
+        and optionally `circuit` (by default the file's name) and `capacity_<unit>`. Units are bps, kbps, mbps and gbps
+        (bits per second with decimal prefixes) or, except for the capacity, percent. Other columns are ignored, but an
+        unknown unit is an error. CSV from European spreadsheets can have semicolons, decimal commas and times such as
+        31.12.2026 10:05.
     columns : mapping, optional
         Names of columns in the file that differ from the names above, such as {"in_mbps": "Rx (Mbps)"}.
-    circuit : str, optional
-        The circuit's name, if no column has it. Default: the file's name.
     capacity_bps : float, optional
         The capacity, if no column has it. Without a capacity, percentages are not converted, and must be at most 100.
     time_zone : str, optional
@@ -76,57 +72,43 @@ def read_circuit(
         raise ParameterError(f"columns has {', '.join(unknown)}; allowed: {', '.join(NAMES)}.")
     check_number("capacity_bps", capacity_bps, 0, above=True, optional=True)
     check_choice("decimal", decimal, (".", ","), optional=True)
-    name = Path(path).name.partition(".")[0] if circuit is None else check_name("circuit", circuit)
-    sheet, semicolons = _sheet(path, about)
+    sheet, usual = _sheet(path, about)
     there = {column: columns.get(column, column) for column in NAMES if columns.get(column, column) in sheet.names}
     _check_columns(sheet, columns, there)
-    decimal = decimal or ("," if semicolons else ".")
     at = _times(sheet, there["time"], time_zone)
     names = sheet.text(there.get("circuit"))
-    names = names.where(names != "", name)
-    capacity = _first_of(sheet, there, "capacity", decimal)
+    names = names.where(names != "", Path(path).name.partition(".")[0])
+    capacity = _first_of(sheet, there, "capacity", decimal or usual)
     capacity = pd.Series(capacity_bps, index=at.index, dtype=float) if capacity is None else capacity
     sheet.refuse(capacity <= 0, capacity, "a capacity above 0")
-    values = {way: _way(sheet, there, way, capacity, decimal) for way in WAYS}
+    values = {way: _way(sheet, there, way, capacity, decimal or usual) for way in WAYS}
     interval_s = _intervals(sheet, at, names)
     for way, (value, _) in values.items():
         for line in sheet.lines[value.isna() & sheet.good]:
-            sheet.refuse_line(
-                int(line), "nothing", f"a value of {way}: the rate of the circuit is not known at this time"
-            )
-    return _tables(sheet, at, names, interval_s, {**values, "capacity": (capacity, "bit/s")})
+            sheet.refuse_line(int(line), "nothing", f"a value of {way}: the circuit's rate is not known at this time")
+    every = {"source_file": sheet.path, "source": "circuit", "cumulative": False, "at_utc": at, "subject": names}
+    every |= {"statistic": "Average", "interval_s": interval_s}
+    made, parts = origins(sheet), []
+    for name, (value, unit) in {**values, "capacity": (capacity, "bit/s")}.items():
+        row = every | {"metric": name, "value": value, "unit": pd.Series(unit, index=at.index)}
+        parts.append(table_of("metrics", row, sheet.good & value.notna()))
+    return finished(made | {"metrics": pd.concat(parts, ignore_index=True)})
 
 
-def _sheet(path, about) -> tuple[Sheet, bool]:
+def _sheet(path: str | Path, about: About) -> tuple[Sheet, str]:
+    """Read the file; return its sheet and its usual decimal mark."""
     data = read_bytes(path)
     text = decoded(path, data).strip()
-    if text[:1] == "[":
-        return _listed(path, data, text, about), False
-    if text[:1] == "{":
-        return read_jsonl(path, about=about), False
+    if text[:1] in ("[", "{"):
+        return read_jsonl(path, about=about), "."
     header = text.partition("\n")[0]
     if "," in header and ";" in header:
         raise RawDataError(path, 1, formatted(header), "a header with commas or with semicolons, not both")
-    return read_csv(path, delimiter=";" if ";" in header else ",", about=about), ";" in header
+    delimiter, decimal = (";", ",") if ";" in header else (",", ".")
+    return read_csv(path, delimiter=delimiter, about=about), decimal
 
 
-def _listed(path, data, text, about) -> Sheet:
-    """Return the objects of a JSON list as rows; the line number of a row is its position in the list."""
-    expected = "a list of JSON objects of texts and numbers, with no name twice"
-    try:
-        rows = json.loads(text, **AS_TEXT)
-        json.dumps(rows, ensure_ascii=False).encode()  # a lone surrogate is a ValueError, too
-    except (ValueError, RecursionError) as error:
-        raise RawDataError(path, getattr(error, "lineno", None), formatted(error), expected) from None
-    for number, row in enumerate(rows, 1):
-        if not isinstance(row, dict) or any(isinstance(value, dict | list) for value in row.values()):
-            raise RawDataError(path, number, formatted(row)[:100], expected)
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    cells = {name: ["" if row.get(name) is None else str(row[name]) for row in rows] for name in names}
-    return Sheet(path, source_of_bytes(path, data, about), cells, range(1, len(rows) + 1))
-
-
-def _check_columns(sheet, columns, there):
+def _check_columns(sheet: Sheet, columns: Mapping[str, str], there: Mapping[str, str]) -> None:
     for name in columns.values():
         sheet.need(name)
     others = [name for name in sheet.names if name not in there.values()]
@@ -142,7 +124,7 @@ def _check_columns(sheet, columns, there):
             raise RawDataError(sheet.path, sheet.header_line, given, f"one column {what}_ with one of {units}")
 
 
-def _times(sheet, name, time_zone):
+def _times(sheet: Sheet, name: str, time_zone: str | None) -> pd.Series:
     texts = sheet.text(name)
     unix = texts.str.fullmatch(r"[0-9]{9,10}(\.[0-9]+)?")
     if unix.any():
@@ -155,13 +137,13 @@ def _times(sheet, name, time_zone):
     return at
 
 
-def _first_of(sheet, there, what, decimal):
+def _first_of(sheet: Sheet, there: Mapping[str, str], what: str, decimal: str) -> pd.Series | None:
     """Return a quantity in bit/s, from the first column in one of the quantity's units; None without such a column."""
     unit = next((unit for unit in RATES if f"{what}_{unit}" in there), None)
     return None if unit is None else sheet.number(there[f"{what}_{unit}"], decimal=decimal) * RATES[unit]
 
 
-def _way(sheet, there, way, capacity, decimal):
+def _way(sheet: Sheet, there: Mapping[str, str], way: str, capacity: pd.Series, decimal: str):
     rate = _first_of(sheet, there, way, decimal)
     if rate is not None:
         return rate, "bit/s"
@@ -173,7 +155,7 @@ def _way(sheet, there, way, capacity, decimal):
     return (percent / 100 * capacity).where(rates, percent), np.where(rates, "bit/s", "%")
 
 
-def _intervals(sheet, at, names):
+def _intervals(sheet: Sheet, at: pd.Series, names: pd.Series) -> pd.Series:
     """
     Return, for each row, the time in s since the row before; for the first row and after a gap, the usual time between
     rows.
@@ -193,20 +175,6 @@ def _intervals(sheet, at, names):
         late = since_s > GAP * usual_s
         for row in rows[late]:
             found = f"{since_s[row]:g} s after the row before of circuit {name}"
-            sheet.refuse_line(
-                int(sheet.lines[row]), found, f"a row every {usual_s:g} s: the rates between are not known"
-            )
+            sheet.refuse_line(int(sheet.lines[row]), found, f"a row every {usual_s:g} s: rates between are not known")
         interval_s.iloc[rows] = since_s.mask(late).fillna(usual_s)
     return interval_s
-
-
-def _tables(sheet, at, names, interval_s, values):
-    rows = {"sources": [sheet.source], "unread": sheet.unread()}
-    every = {"source_file": sheet.path, "source": "circuit", "cumulative": False, "at_utc": at, "subject": names}
-    every |= {"statistic": "Average", "interval_s": interval_s}
-    parts = []
-    for name, (value, unit) in values.items():
-        row = every | {"metric": name, "value": value, "unit": pd.Series(unit, index=at.index)}
-        parts.append(table_of("metrics", row, sheet.good & value.notna()))
-    made = {name: tables.from_rows(name, values) for name, values in rows.items()}
-    return finished(made | {"metrics": pd.concat(parts, ignore_index=True)})

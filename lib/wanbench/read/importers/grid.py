@@ -6,16 +6,19 @@ measure.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import unescape
 from itertools import groupby
+from typing import Any
 
+from wanbench.checks import check_choice
 from wanbench.errors import ParameterError
+from wanbench.regions import CLOUDS
 
-from .region_names import candidates, check_cloud, cloud_from, region_from
+from .region_names import candidates, region_from
 from .sheet import formatted
-from .times import STATISTICS, check_settings, milliseconds, other_quantity, stated_statistic, stated_unit
+from .times import STATISTICS, UNITS, milliseconds, other_quantity, stated_statistic, stated_unit
 
 SENDS = (
     "from", "source", "src", "origin", "originator", "sender", "sending", "transmitter", "tx", "initiator", "requester",
@@ -88,14 +91,16 @@ class MatrixTimes:
     """
     The contents of a grid that was read as a latency matrix.
 
-    `times` holds times between two regions, each with line, column (from 1), ends (from, to) and time_ms. `within`
-    holds times from a region to itself, `blank` the pairs with an empty cell, and `unread` the rows for table unread.
+    `column` is the column of table pings for the times, such as mean_rtt_ms. `times` holds times between two regions,
+    each with line, column (from 1), ends (from, to) and time_ms. `within` holds times from a region to itself, `blank`
+    the pairs with an empty cell, and `unread` the rows for table unread.
     """
 
-    times: list[dict] = field(default_factory=list)
+    column: str
+    times: list[dict[str, Any]] = field(default_factory=list)
     within: list[float] = field(default_factory=list)
     blank: set[frozenset[str]] = field(default_factory=set)
-    unread: list[dict] = field(default_factory=list)
+    unread: list[dict[str, Any]] = field(default_factory=list)
 
     def refuse(self, line: int | None, found: str, expected: str) -> None:
         """Add a row for table unread: what the line contains, and what was expected there."""
@@ -106,15 +111,19 @@ class NoMatrixError(ValueError):
     """Error: a grid is not a latency matrix; the message says what the grid is instead."""
 
 
-def read_grid(grid: Grid, matrix, *, cloud=None, statistic=None, unit=None, transposed=None, decimal=None) -> str:
+def read_grid(
+    grid: Grid, cloud: str | None, statistic: str | None, unit: str | None, transposed: bool | None, decimal: str | None
+) -> MatrixTimes:
     """
-    Add the times in a grid's cells to `matrix`, and return the column of table pings for them, such as mean_rtt_ms.
+    Read the times in a grid's cells; the other parameters are as for `read_matrix`.
 
-    The other parameters are as for `read_matrix`. Raise NoMatrixError, before any time is added, if the grid is not a
-    latency matrix. Raise ParameterError if neither a parameter nor the grid states the statistic, or the direction.
+    Raise NoMatrixError if the grid is not a latency matrix. Raise ParameterError if neither a parameter nor the grid
+    states the statistic, or the direction.
     """
-    check_settings(statistic, unit, decimal)
-    check_cloud(cloud)
+    check_choice("statistic", statistic, STATISTICS, optional=True)
+    check_choice("unit", unit, UNITS, optional=True)
+    check_choice("decimal", decimal, (".", ","), optional=True)
+    check_choice("cloud", cloud, CLOUDS, optional=True)
     tops, sides, corner = _labels(grid, cloud)
     column = STATISTICS[statistic] if statistic else stated_statistic(corner) or stated_statistic(grid.above)
     if column is None:
@@ -129,7 +138,7 @@ def read_grid(grid: Grid, matrix, *, cloud=None, statistic=None, unit=None, tran
             f"transposed is not given, and the corner of the table, {formatted(corner)!r}, does not say clearly "
             "whether the rows measure or answer; allowed: False (the rows measure), True (the columns measure)."
         )
-    regions = {}
+    matrix, regions = MatrixTimes(column), {}
     for line, label in [*((grid.lines[0], top) for top in tops.values()), *sides.values()]:
         if label not in regions:
             regions[label] = _region(label, cloud, line, matrix)
@@ -141,70 +150,42 @@ def read_grid(grid: Grid, matrix, *, cloud=None, statistic=None, unit=None, tran
                 if cell:
                     matrix.refuse(line, cell, f"nothing at row {side!r} in a column without a region")
                 continue
-            ends = regions[side], regions[tops[place]]
-            if None in ends:
+            start, end = regions[side], regions[tops[place]]
+            if start is None or end is None:
                 continue
             try:
                 time_ms = milliseconds(cell, unit, decimal)
             except ValueError as error:
                 matrix.refuse(line, cell, f"{error} at row {side!r}, column {tops[place]!r}")
                 continue
-            if ends[0] == ends[1]:
+            if start == end:
                 matrix.within += [] if time_ms is None else [time_ms]
             elif time_ms is None:
-                matrix.blank.add(frozenset(ends))
+                matrix.blank.add(frozenset((start, end)))
             else:
-                ends = ends[::-1] if transposed else ends
+                ends = (end, start) if transposed else (start, end)
                 matrix.times.append({"line": line, "column": place + 1, "ends": ends, "time_ms": time_ms})
-    return column
+    return matrix
 
 
-def _labels(grid, cloud):
+def _labels(grid: Grid, cloud: str | None) -> tuple[dict[int, str], dict[int, tuple[int, str]], str]:
     """Return the names along the top by column, (line, name) down the side by row, and the text of the corner."""
-    rows = grid.rows
-    if len(rows) < 2:
+    if len(grid.rows) < 2:
         raise NoMatrixError("fewer than two rows of cells")
-    # Names can have two lines or columns (cloud and code): the second belongs to them if it names regions, too.
-    tall = 1 + (len(rows) > 2 and all(_names_regions(row[1:], cloud) for row in rows[:2]))
-    second = [row[1] for row in rows[tall:] if len(row) > 1]
-    wide = 1 + (len(second) == len(rows) - tall and _names_regions(second, cloud))
-    width = max(len(row) for row in rows[:tall])
-    heads = [_filled([row[i] if i < len(row) else "" for i in range(wide, width)]) for row in rows[:tall]]
-    tops = {wide + i: label for i in range(width - wide) if (label := _joined(head[i] for head in heads))}
-    stubs = [_filled([row[i] if i < len(row) else "" for row in rows[tall:]]) for i in range(wide)]
-    named = {tall + i: _joined(stub[i] for stub in stubs) for i in range(len(rows) - tall)}
-    sides = {row: (grid.lines[row], label) for row, label in named.items()}
-    corner = _joined(cell for row in rows[:tall] for cell in row[:wide])
+    (corner, *first), *others = grid.rows
+    tops = {column: label for column, label in enumerate(first, 1) if label}
+    sides = {row: (grid.lines[row], cells[0]) for row, cells in enumerate(others, 1)}
     if other := other_quantity(f"{corner} {grid.above}"):
         raise NoMatrixError(f"a table of {other}, not of round-trip times")
-    for what, labels in (("the first line", tops.values()), ("the first column", named.values())):
+    named = [label for _, label in sides.values()]
+    for what, labels in (("the first line", tops.values()), ("the first column", named)):
         n_regions = sum(bool(candidates(label, cloud)) for label in labels)
         if not n_regions or 2 * n_regions < len(labels):
             raise NoMatrixError(f"{what}: {', '.join(filter(None, labels)) or f'only {corner!r}'}"[:300])
     return tops, sides, corner
 
 
-def _names_regions(cells: Iterable[str], cloud) -> bool:
-    """Return whether at least half of the cells with text name regions or clouds."""
-    cells = [cell for cell in cells if cell]
-    n_names = sum(bool(cloud_from(cell) or candidates(cell, cloud)) for cell in cells)
-    return n_names > 0 and 2 * n_names >= len(cells)
-
-
-def _filled(labels):
-    """Repeat each cloud over all of its regions, if the labels are merged cells of a spreadsheet."""
-    if not all(cloud_from(label) for label in labels if label):
-        return labels
-    for i in range(1, len(labels)):
-        labels[i] = labels[i] or labels[i - 1]
-    return labels
-
-
-def _joined(parts):
-    return " | ".join(part for part in parts if part)
-
-
-def _region(label, cloud, line, matrix):
+def _region(label: str, cloud: str | None, line: int, matrix: MatrixTimes) -> str | None:
     meant = candidates(label, cloud)
     if len(meant) == 1:
         return meant[0]

@@ -16,7 +16,8 @@ from wanbench import tables
 from wanbench.checks import check_choice
 from wanbench.read.ingest.content import plain_name
 
-from .assemble import finished, measured, table_of
+from .assemble import finished, measured, origins, table_of
+from .originals import About
 from .sheet import NUMBER, Sheet, read_csv, read_jsonl
 
 BITRATE = ("bytes in 10 s", "bytes/s", "bit/s")
@@ -33,7 +34,12 @@ ROUNDED_KM = 1.0  # Above the largest shift by rounding to two decimals, north a
 
 
 def read_survey(
-    results, locations=None, *, bitrate: str = "bytes in 10 s", about=None, locations_about=None
+    results: str | Path,
+    locations: str | Path | None = None,
+    *,
+    bitrate: str = "bytes in 10 s",
+    about: About = None,
+    locations_about: About = None,
 ) -> dict[str, pd.DataFrame]:
     """
     Read results of the tool into tables tests, pings, transfers, sources, unread and flags.
@@ -54,7 +60,7 @@ def read_survey(
         report is the number of bytes transferred, not a rate, and the test lasts ten seconds. The column's name means
         bytes/s, and the charts of its authors use bit/s.
     about, locations_about : mapping, optional
-        title, address, version and licence of the two files; they are known for files in `importers.original_files()`.
+        title, address, version and licence of the two files; they are known for the files in `original_files.csv`.
 
     Notes
     -----
@@ -64,13 +70,15 @@ def read_survey(
     sources differ by more.
     """
     check_choice("bitrate", bitrate, BITRATE)
-    sheet = _opened(results, about)
+    is_json = plain_name(results).lower().endswith((".jsonl", ".ndjson", ".json"))
+    sheet = read_jsonl(results, about=about) if is_json else read_csv(results, comment="#", about=about)
     sheet.need(("timestamp", "datetime"), *ENDS, "bitrate_Bps", "avgrtt")
     from_region, to_region = (_regions(sheet, end) for end in ("from", "to"))
     started = sheet.time(sheet.first("timestamp", "datetime"))
     rtt = sheet.number("avgrtt")
     amount = _amount(sheet)
-    test = {"run_id": _run_ids(sheet), "from_region": from_region, "to_region": to_region}
+    runs = sheet.text("run_id")
+    test = {"run_id": runs.where(runs != "", Path(sheet.path).name), "from_region": from_region, "to_region": to_region}
     replied, carried = rtt.notna().to_numpy(), amount.notna().to_numpy()
     outcome = {"setting": _settings(sheet), "started_at_utc": started}
     outcome |= {"done": replied | carried, "reason": "neither RTT nor bitrate"}
@@ -97,23 +105,12 @@ def taken_as_exact(regions: pd.DataFrame) -> pd.DataFrame:
     return regions.assign(precision_km=ROUNDED_KM)
 
 
-def _opened(path, about) -> Sheet:
-    if plain_name(path).lower().endswith((".jsonl", ".ndjson", ".json")):
-        return read_jsonl(path, about=about)
-    return read_csv(path, comment="#", about=about)
-
-
-def _regions(sheet, end):
+def _regions(sheet: Sheet, end: str) -> pd.Series:
     clouds = sheet.matching(f"{end}_cloud", WORD, "a cloud, such as AWS or GCP").str.lower()
     return clouds + ":" + sheet.matching(f"{end}_region", CODE, "a region's code, such as us-east-1")
 
 
-def _run_ids(sheet):
-    texts = sheet.text("run_id")
-    return texts.where(texts != "", Path(sheet.path).name)
-
-
-def _amount(sheet):
+def _amount(sheet: Sheet) -> pd.Series:
     """Return bitrate_Bps as numbers; early scripts shortened them to "143Mi" (powers of 1024)."""
     texts = sheet.text("bitrate_Bps")
     unit = texts.str[-2:]
@@ -127,7 +124,7 @@ def _amount(sheet):
     return amount.where(amount <= MAX_BITRATE)
 
 
-def _rates(amount, bitrate):
+def _rates(amount: pd.Series, bitrate: str):
     common = {"direction": "forward", "protocol": "TCP", "streams": 1}
     if bitrate == "bytes in 10 s":
         rate = amount * 8 / DURATION_S
@@ -137,7 +134,7 @@ def _rates(amount, bitrate):
     return common | {"throughput_bps": rate, "sent_throughput_bps": rate}
 
 
-def _settings(sheet):
+def _settings(sheet: Sheet) -> pd.Series:
     """Return the machines of both ends, from columns `<cloud>_vm`, as the setting; null if neither is known."""
     ends = []
     for end in ("from", "to"):
@@ -155,7 +152,7 @@ def setting(start: pd.Series, end: pd.Series) -> pd.Series:
     return (start.where(start != "", "unknown") + " to " + end.where(end != "", "unknown")).where(stated)
 
 
-def read_locations(path, *, about=None) -> dict[str, pd.DataFrame]:
+def read_locations(path: str | Path, *, about: About = None) -> dict[str, pd.DataFrame]:
     """
     Read the tool's locations.csv into tables regions, sources and unread.
 
@@ -176,12 +173,10 @@ def read_locations(path, *, about=None) -> dict[str, pd.DataFrame]:
     columns = {"name": names, "cloud": clouds, "code": codes, "latitude_deg": latitude, "longitude_deg": longitude}
     columns |= {"precision_km": _precision_km(sheet, latitude)}
     columns["source"] = (Path(sheet.path).name + ": " + source).where(source != "", Path(sheet.path).name)
-    rows = {"sources": [sheet.source], "unread": sheet.unread()}
-    made = {name: tables.from_rows(name, values) for name, values in rows.items()}
-    return {"regions": table_of("regions", columns, sheet.good)} | made
+    return origins(sheet) | {"regions": table_of("regions", columns, sheet.good)}
 
 
-def _precision_km(sheet, latitude):
+def _precision_km(sheet: Sheet, latitude: pd.Series) -> pd.Series:
     if not {"lat_stdev", "long_stdev", "count"} <= set(sheet.names):
         return pd.Series(np.nan, index=latitude.index)
     north = (sheet.number("lat_stdev") + HALF_UNIT_DEG) * KM_PER_DEGREE

@@ -38,10 +38,11 @@ p50_ms or avg_latency_ms. Other columns are then ignored. The following mapping 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -97,7 +98,7 @@ class Reading:
     missing: tuple[str, ...] = ()
     delimiter: str = ","
     decimal: str = "."
-    comment: str | None = None
+    comment: str = ""
     header: tuple[str, ...] | None = None
     format: str = "csv"
     time_format: str | None = None
@@ -105,7 +106,7 @@ class Reading:
     source: dict[str, str] = field(default_factory=dict)
 
     @property
-    def how(self) -> dict:
+    def how(self) -> dict[str, Any]:
         """Return the keyword arguments with which `sheet.read_rows` reads the file."""
         of_csv = {name: getattr(self, name) for name in ("delimiter", "comment", "header")}
         return {"format": self.format} | (of_csv if self.format == "csv" else {})
@@ -119,7 +120,7 @@ class Reading:
         return UNITS[QUANTITIES[column]][self.unit(column)] if column in QUANTITIES else 1.0
 
 
-def load_mapping(mapping, path="") -> Reading:
+def load_mapping(mapping: Mapping[str, Any] | str | Path | None, path: str | Path = "") -> Reading:
     """
     Load and check a mapping from a YAML file or a dict.
 
@@ -133,7 +134,7 @@ def load_mapping(mapping, path="") -> Reading:
         where = str(mapping)
         mapping = _yaml(mapping)
     _check_names(where, mapping, KEYS)
-    texts: dict = {key: _texts(mapping, key, where) for key in ("columns", "units", "constants", "regions")}
+    texts: dict[str, Any] = {key: _texts(mapping, key, where) for key in ("columns", "units", "constants", "regions")}
     layout = _layout(mapping, path, where)
     if path and "columns" not in mapping:
         names = read_rows(path, **Reading({}, **layout).how).names
@@ -152,11 +153,11 @@ def load_mapping(mapping, path="") -> Reading:
     return Reading(**texts, **layout, source=check_about(mapping.get("source")))
 
 
-def _usual(names, constants) -> tuple[dict[str, str], dict[str, str]]:
+def _usual(names: Iterable[str], constants: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
     """
     Return columns and the unit of RTTs from names of columns; raise ParameterError if two names mean the same column.
     """
-    columns: dict = {}
+    columns: dict[str, str] = {}
     units = set()
     for name in names:
         words = re.findall(r"[a-zµμ]+[0-9]*", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower())
@@ -177,7 +178,7 @@ def _usual(names, constants) -> tuple[dict[str, str], dict[str, str]]:
     return columns, {"rtt": units.pop()} if len(units) == 1 else {}
 
 
-def _yaml(path):
+def _yaml(path: str | Path) -> dict[str, Any]:
     if not isinstance(path, str | PathLike):
         raise refusal("mapping", path, "a dict, or the path of a file in YAML")
     content = read_yaml(path, "mapping")
@@ -186,12 +187,12 @@ def _yaml(path):
     return content
 
 
-def _check_names(where, given, allowed):
+def _check_names(where: str, given: Iterable[object], allowed: Collection[str]) -> None:
     if unknown := sorted(str(key) for key in given if key not in allowed):
         raise ParameterError(f"{where} holds unknown {', '.join(unknown)}; allowed: {', '.join(allowed)}.")
 
 
-def _texts(mapping, key, where):
+def _texts(mapping: Mapping[str, Any], key: str, where: str) -> dict[str, str]:
     """Return a mapping of names to texts; numbers become texts."""
     value = {} if mapping.get(key) is None else mapping[key]
     if not isinstance(value, Mapping):
@@ -202,7 +203,7 @@ def _texts(mapping, key, where):
     return {name: str(text) for name, text in value.items()}
 
 
-def _check_units(units, mapped, where):
+def _check_units(units: dict[str, str], mapped: Collection[str], where: str) -> None:
     _check_names(f"{where}, units", units, UNITS)
     for quantity, names in MEASURED.items():
         used = [name for name in names if name in mapped]
@@ -215,10 +216,10 @@ def _check_units(units, mapped, where):
             raise refusal(f"{where}: unit of {quantity}", units[quantity], allowed)
 
 
-def _layout(mapping, path, where) -> dict:
+def _layout(mapping: Mapping[str, Any], path: str | Path, where: str) -> dict[str, Any]:
     """Return the checked format of the file: format, delimiter, decimal, comment, missing values and times."""
     ending = Path(plain_name(path)).suffix.lower().lstrip(".")
-    layout: dict = {"format": mapping.get("format", FORMATS.get(ending, "csv"))}
+    layout: dict[str, Any] = {"format": mapping.get("format", FORMATS.get(ending, "csv"))}
     check_choice(f"{where}: format", layout["format"], dict.fromkeys(FORMATS.values()))
     csv_only = [key for key in CSV_ONLY if key in mapping]
     if csv_only and layout["format"] != "csv":
@@ -240,11 +241,11 @@ def _layout(mapping, path, where) -> dict:
     return layout | {"missing": tuple(text.strip().lower() for text in missing)} | _times(mapping, where)
 
 
-def _are_texts(values, allow_empty=True):
+def _are_texts(values: object, allow_empty: bool = True) -> bool:
     return isinstance(values, list) and all(isinstance(text, str) and (text or allow_empty) for text in values)
 
 
-def _times(mapping, where):
+def _times(mapping: Mapping[str, Any], where: str) -> dict[str, str | None]:
     form, zone = mapping.get("time_format"), mapping.get("time_zone")
     if form is not None and (not isinstance(form, str) or "%" not in form):
         raise refusal(f"{where}: time_format", form, "a format of strptime, such as '%d.%m.%Y %H:%M'")
@@ -261,7 +262,7 @@ MAX_COUNT = 2.0**53  # A float represents every integer up to this one.
 PROTOCOLS = ("TCP", "UDP", "SCTP")
 
 
-def read_table(path, mapping=None) -> dict[str, pd.DataFrame]:
+def read_table(path: str | Path, mapping: Mapping[str, Any] | str | Path | None = None) -> dict[str, pd.DataFrame]:
     """
     Read a CSV or JSON lines file into tables tests, pings, transfers, sources, unread and flags.
 
@@ -293,23 +294,23 @@ class _MappedSheet:
 
     def __init__(self, sheet: Sheet, reading: Reading):
         self.sheet, self.reading = sheet, reading
-        self.missing = (*MISSING, *reading.missing)
+        sheet.missing = (*MISSING, *reading.missing)
         for name, text in reading.constants.items():
             sheet.replace(f"constant {name}", pd.Series(text, index=range(len(sheet)), dtype="str"))
 
-    def has(self, name):
+    def has(self, name: str) -> bool:
         return name in self.reading.columns or name in self.reading.constants
 
-    def column(self, name):
+    def column(self, name: str) -> str:
         """Return the column's name in the sheet."""
         return self.reading.columns.get(name, f"constant {name}")
 
-    def text(self, name):
+    def text(self, name: str) -> pd.Series:
         """Return a column's texts; "" for missing values."""
         texts = self.sheet.text(self.column(name))
-        return texts.where(~texts.str.lower().isin(self.missing), "")
+        return texts.where(~texts.str.lower().isin(self.sheet.missing), "")
 
-    def number(self, name, *, whole=False, minimum=0):
+    def number(self, name: str, *, whole: bool = False, minimum: float = 0) -> pd.Series | None:
         """Return a column's numbers in the units of the tables; None if the mapping does not have the column."""
         if not self.has(name):
             return None
@@ -317,14 +318,14 @@ class _MappedSheet:
         column = self.column(name)
         if unit := self.reading.unit(name):
             self.sheet.replace(column, self.sheet.text(column).str.removesuffix(unit).str.rstrip())
-        values = self.sheet.number(column, decimal=decimal, whole=whole, minimum=minimum, missing=self.missing)
+        values = self.sheet.number(column, decimal=decimal, whole=whole, minimum=minimum)
         with np.errstate(over="ignore"):
             values = values * self.reading.factor(name)
         maximum = MAX_COUNT if name == "bytes" else MAX_VALUE
         self.sheet.refuse(values > maximum, self.text(name), f"{column}: at most {maximum:.0e}")
         return values.where(values <= maximum)
 
-    def regions(self, end):
+    def regions(self, end: str) -> pd.Series:
         """Return the regions at one end ("from" or "to"), and refuse rows whose text does not name one."""
         texts = self.text(end)
         clouds = self.text(f"{end}_cloud" if self.has(f"{end}_cloud") else "cloud").str.lower()
@@ -338,7 +339,7 @@ class _MappedSheet:
                 self.sheet.refuse(row == k, texts, f"{self.column(end)}: a region ({error})")
         return pd.Series(np.array(names, dtype=object)[row], dtype="str")
 
-    def _region(self, text, cloud):
+    def _region(self, text: str, cloud: str) -> str:
         given = str(self.reading.regions.get(text, text))
         try:
             return region_from(given, cloud or None)
@@ -348,7 +349,7 @@ class _MappedSheet:
                 return name
             raise
 
-    def tables(self):
+    def tables(self) -> dict[str, pd.DataFrame]:
         ends = {f"{end}_region": self.regions(end) for end in ("from", "to")}
         started = pd.Series(pd.NaT, index=range(len(self.sheet)), dtype="datetime64[us, UTC]")
         if self.has("time"):
@@ -374,7 +375,7 @@ class _MappedSheet:
         kinds = {"pings": (rtts | echoes, replied), "transfers": (rates, carried)}
         return finished(measured(self.sheet, test, outcome, kinds))
 
-    def _protocol(self, rates):
+    def _protocol(self, rates: Mapping[str, object]) -> pd.Series | None:
         if rates["throughput_bps"] is None and rates["sent_throughput_bps"] is None:
             return None
         if not self.has("protocol"):
@@ -382,6 +383,6 @@ class _MappedSheet:
             raise ParameterError(f"{lacking}; allowed: {', '.join(PROTOCOLS)}.")
         return self.sheet.matching(self.column("protocol"), "|".join(PROTOCOLS), ", ".join(PROTOCOLS))
 
-    def _any(self, columns):
+    def _any(self, columns: Iterable[pd.Series | None]) -> np.ndarray:
         masks = [column.notna().to_numpy() for column in columns if column is not None]
         return np.logical_or.reduce([np.zeros(len(self.sheet), dtype=bool), *masks])

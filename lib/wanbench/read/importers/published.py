@@ -13,20 +13,14 @@ from wanbench.checks import check_choice
 from wanbench.folders import published_folder
 
 from .assemble import finished
-from .intercloud import read_survey, taken_as_exact
-from .skyplane import read_skyplane
+from .intercloud import taken_as_exact
 
-# The importer of each study, and the names of its original files, for `scripts/published_studies.py`.
-STUDIES = {
-    "intercloud-2022-02": (read_survey, ("intercloud-2022-02", "intercloud-locations")),
-    "skyplane-latency-2022-04": (read_skyplane, ("skyplane-latency-2022-04",)),
-    "skyplane-throughput-2022-01": (read_skyplane, ("skyplane-throughput-2022-01",)),
-}
+STUDIES = ("intercloud-2022-02", "skyplane-latency-2022-04", "skyplane-throughput-2022-01")
 
 
 def read_published(name: str) -> dict[str, pd.DataFrame]:
     """
-    Read the committed tables of a study (a key of `STUDIES`), and compute table flags by today's plausibility rules.
+    Read the committed tables of a study (one of `STUDIES`), and compute table flags by today's plausibility rules.
 
     Raise ParameterError if there is no such study, and RawDataError if a committed table is damaged.
 

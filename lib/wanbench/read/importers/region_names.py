@@ -30,9 +30,7 @@ MAX_LISTED = 8  # Regions that an error message lists.
 _RANKS = {"code": 0, "area": 0, "display": 1, "old": 1, "short": 2, "zone": 2, "place": 3}
 _CLOUD_NAMES = {alias: name for name, cloud in CLOUDS.items() for alias in (name, cloud.name.lower(), *cloud.aliases)}
 _CLOUD = re.compile(rf"({'|'.join(sorted(_CLOUD_NAMES, key=len, reverse=True))})[\s:/|_.\-–—]+(?=\S)", re.IGNORECASE)
-_GEOGRAPHY = re.compile(
-    r"\((US|Canada|Mexico|South America|Europe|Middle East|Africa|Asia Pacific)\)\s+(?=\S)", re.IGNORECASE
-)
+_GEOGRAPHY = re.compile(r"(?i)\((US|Canada|Mexico|South America|Europe|Middle East|Africa|Asia Pacific)\)\s+(?=\S)")
 _BREAK = re.compile(r"\s*[()\[\]|/,;:]\s*|\s+[-–—]\s+|\s+")
 
 
@@ -74,7 +72,7 @@ def region_from(text: str, cloud: str | None = None) -> str:
     """
     if not isinstance(text, str):
         raise refusal("region", text, "text that names a region")
-    check_cloud(cloud)
+    check_choice("cloud", cloud, CLOUDS, optional=True)
     regions = candidates(text, cloud)
     if len(regions) == 1:
         return regions[0]
@@ -90,21 +88,6 @@ def region_from(text: str, cloud: str | None = None) -> str:
     raise ParameterError(f"region is {_shortened(text)}, which is unknown; {hint}.")
 
 
-def cloud_from(text: str) -> str | None:
-    """
-    Return the cloud that a string names; None if it names none.
-
-    >>> cloud_from("Google Cloud"), cloud_from("AWS"), cloud_from("us-east-1")
-    ('gcp', 'aws', None)
-    """
-    return _CLOUD_NAMES.get(" ".join(text.lower().split())) if isinstance(text, str) else None
-
-
-def check_cloud(cloud: str | None) -> None:
-    """Raise ParameterError unless `cloud` is None or one of `regions.CLOUDS`."""
-    check_choice("cloud", cloud, CLOUDS, optional=True)
-
-
 def candidates(text: str, cloud: str | None = None) -> list[str]:
     """Return all regions that a string can mean according to the rules of `region_from`."""
     if not isinstance(text, str) or not text.strip() or len(text) > MAX_LENGTH:
@@ -113,7 +96,7 @@ def candidates(text: str, cloud: str | None = None) -> list[str]:
 
 
 @lru_cache(maxsize=8192)
-def _candidates(text, cloud):
+def _candidates(text: str, cloud: str | None) -> tuple[str, ...]:
     regions = _best(_meanings(text, cloud)) or _both(text, cloud)
     if regions:
         return regions
@@ -125,7 +108,7 @@ def _candidates(text, cloud):
     return ()
 
 
-def _best(meanings):
+def _best(meanings: frozenset[_Meaning]) -> tuple[str, ...]:
     """Return the regions with the best kind of name: a code if there is one, or else each cloud's most formal name."""
     ranks: dict[str, int] = {}
     for region, rank in meanings:
@@ -136,7 +119,7 @@ def _best(meanings):
     return tuple(sorted({region for region, rank in meanings if ranks.get(region.partition(":")[0]) == rank}))
 
 
-def _both(text, cloud):
+def _both(text: str, cloud: str | None) -> tuple[str, ...]:
     """Return the regions that have both names in a string, such as "Iowa (us-central1)"."""
     for gap in _BREAK.finditer(text):
         left, right = text[: gap.start()], text[gap.end() :]
@@ -149,7 +132,7 @@ def _both(text, cloud):
 
 
 @lru_cache(maxsize=8192)
-def _meanings(text, cloud) -> frozenset[_Meaning]:
+def _meanings(text: str, cloud: str | None) -> frozenset[_Meaning]:
     """Return the meanings of a string as a single name: as written or, if there are none, with dashes ignored."""
     spelled = _spelled(text)
     named = _by_name()
@@ -158,14 +141,14 @@ def _meanings(text, cloud) -> frozenset[_Meaning]:
     return frozenset(one for one in meanings if cloud is None or one.region.startswith(f"{cloud}:"))
 
 
-def _spelled(text):
+def _spelled(text: str) -> str:
     """Return a string in lower case without accents, with dashes instead of spaces and signs."""
     plain = unicodedata.normalize("NFKD", text)
     plain = "".join(letter for letter in plain if not unicodedata.combining(letter))
     return re.sub(r"[\W_]+", "-", plain.casefold()).strip("-")
 
 
-def _zones(spelled):
+def _zones(spelled: str) -> set[_Meaning]:
     """Return the regions of a zone: a code with a suffix, or a name of IBM such as "Dallas 1"."""
     regions = set()
     for pattern, clouds in (
@@ -185,7 +168,7 @@ def _zones(spelled):
 def _by_name() -> dict[str, set[_Meaning]]:
     meanings: dict[str, set[_Meaning]] = {}
 
-    def add(name, region, kind):
+    def add(name: str, region: str, kind: str) -> None:
         meanings.setdefault(name, set()).add(_Meaning(region, _RANKS[kind]))
 
     for region in catalogue()["name"]:
@@ -210,11 +193,11 @@ def _without_dashes() -> dict[str, set[_Meaning]]:
     return squeezed
 
 
-def _shortened(text):
+def _shortened(text: str) -> str:
     return repr(text if len(text) <= 80 else text[:77] + "...")
 
 
-def _similar(text, cloud):
+def _similar(text: str, cloud: str | None) -> list[str]:
     if len(text) > MAX_LENGTH:
         return []
     named = _by_name()

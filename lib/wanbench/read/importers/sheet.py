@@ -4,16 +4,18 @@ import csv
 import json
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from wanbench.errors import RawDataError
-from wanbench.read.ingest import content
+from wanbench.read.ingest.content import OPENING_BYTES, File, encoding_of, unpacked
 from wanbench.read.ingest.json_values import members_once
 
-from .originals import MAX_BYTES, read_bytes, source_of_bytes
+from .originals import MAX_BYTES, About, read_bytes, source_of_bytes
 
+Mask = np.ndarray | pd.Series  # of bool
 NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?"
 ZONE = r".*(?:Z|[+-][0-9]{2}:?[0-9]{2})"
 MISSING = ("", "nan", "none", "null", "na", "n/a", "-")
@@ -29,18 +31,22 @@ class Sheet:
     The rows of a file as columns of text, with checks. A row that fails a check is *refused*: listed in table unread.
 
     `source` is the file's row in table sources. `lines` has the line number of each row, from 1, and `header_line` is
-    the line number of the header, if there is one. `good` is a mask of the rows that are not refused.
+    the line number of the header, if there is one. `good` is a mask of the rows that are not refused. `missing` has the
+    texts, in small letters, of empty cells.
     """
 
-    def __init__(self, path, source: dict, columns: Mapping[str, Sequence], lines, header_line=None):
-        self.path, self.source, self.header_line = str(path), source, header_line
+    missing: tuple[str, ...] = MISSING
+    header_line: int | None = None
+
+    def __init__(self, source: dict[str, Any], columns: Mapping[str, Sequence[str]], lines: Sequence[int]):
+        self.path, self.source = str(source["path"]), source
         self.lines = np.asarray(lines, dtype="int64")
         self._columns = dict(columns)
         self._checked: dict[str, pd.Series] = {}
-        self._unread: dict[int, dict] = {}
+        self._unread: dict[int, dict[str, Any]] = {}
         self.good = np.ones(len(self.lines), dtype=bool)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.lines)
 
     @property
@@ -80,10 +86,12 @@ class Sheet:
         self.refuse(~texts.str.fullmatch(pattern), texts, f"{name}: {expected}")
         return texts
 
-    def number(self, name, *, decimal=".", minimum=0, maximum=np.inf, whole=False, missing=MISSING) -> pd.Series:
+    def number(
+        self, name: str | None, *, decimal: str = ".", minimum: float = 0, maximum: float = np.inf, whole: bool = False
+    ) -> pd.Series:
         """Return a column's numbers (NaN for empty cells), and refuse rows with other texts or numbers out of range."""
         texts = self.text(name)
-        empty = texts.str.lower().isin(missing) | (texts == "")
+        empty = texts.str.lower().isin(self.missing) | (texts == "")
         plain = texts
         if decimal != ".":  # a point must then not be accepted as decimal mark
             plain = texts.str.replace(".", "?", regex=False).str.replace(decimal, ".")
@@ -104,7 +112,7 @@ class Sheet:
         `zone`, such rows are refused.
         """
         texts = self.text(name)
-        empty = texts.str.lower().isin(MISSING)
+        empty = texts.str.lower().isin(self.missing)
         zoned = texts.str.fullmatch(ZONE) if form is None else pd.Series("%z" in form, index=texts.index)
         times = pd.Series(pd.NaT, index=texts.index, dtype="datetime64[us, UTC]")
         how = {"errors": "coerce", "format": form or "ISO8601"}
@@ -118,19 +126,19 @@ class Sheet:
         self.refuse(~empty & times.isna(), texts, f"{name}: a time ({form}) with its zone, or nothing")
         return times
 
-    def refuse(self, wrong, found, expected: str) -> None:
+    def refuse(self, wrong: Mask, found: pd.Series, expected: str) -> None:
         """Refuse the rows where the mask `wrong` is true; `found` has the text of each row to show in table unread."""
         wrong = np.asarray(wrong, dtype=bool) & self.good
         for row in np.flatnonzero(wrong):
             self.refuse_line(int(self.lines[row]), found.iloc[row], expected)
         self.good &= ~wrong
 
-    def refuse_line(self, line: int, found, expected: str) -> None:
+    def refuse_line(self, line: int, found: object, expected: str) -> None:
         """Add a line to table unread; further faults of the same line are ignored."""
         row = {"path": self.path, "line_number": line, "found": formatted(found), "expected": expected}
         self._unread.setdefault(line, row)
 
-    def unread(self) -> list[dict]:
+    def unread(self) -> list[dict[str, Any]]:
         """Return the rows of table unread in order of lines. Raise RawDataError if no row of the file can be read."""
         rows = [self._unread[line] for line in sorted(self._unread)]
         if not self.good.any():
@@ -140,14 +148,14 @@ class Sheet:
         return rows
 
 
-def formatted(found) -> str:
+def formatted(found: object) -> str:
     """Return any object as text of at most `MAX_SHOWN` characters that UTF-8 can encode."""
     text = str(found).encode("utf-8", "replace").decode()
     return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "..."
 
 
 def read_csv(
-    path, *, delimiter: str = ",", comment: str | None = None, header: Sequence[str] | None = None, about=None
+    path: File, *, delimiter: str = ",", comment: str = "", header: Sequence[str] | None = None, about: About = None
 ) -> Sheet:
     """
     Read a CSV file. Its first line is the header, unless `header` names the columns.
@@ -174,22 +182,14 @@ def read_csv(
             kept.append((number, fields))
     if header is None:
         raise RawDataError(path, None, "nothing" if not data else "no header", "CSV with a header")
-    return _sheet(path, data, header, header_line, kept, bad, about)
-
-
-def read_rows(path, *, format: str = "csv", about=None, **how) -> Sheet:
-    """Read a file in the format "csv" (`how` are arguments of `read_csv`) or "jsonl" (a JSON object per line)."""
-    return read_csv(path, about=about, **how) if format == "csv" else read_jsonl(path, about=about)
-
-
-def _sheet(path, data, header, header_line, kept, bad, about):
     columns = list(zip(*(fields for _, fields in kept), strict=True)) or [()] * len(header)
     places: dict[str, list[int]] = {}
     for place, name in enumerate(header):
         places.setdefault(name, []).append(place)
     named = {name: columns[where[0]] for name, where in places.items() if name}
     lines = [number for number, _ in kept]
-    sheet = Sheet(path, source_of_bytes(path, data, about), named, lines, header_line)
+    sheet = Sheet(source_of_bytes(path, data, about), named, lines)
+    sheet.header_line = header_line
     for number, line, expected in bad:
         sheet.refuse_line(number, line, expected)
     for name, (one, *others) in places.items():
@@ -200,19 +200,24 @@ def _sheet(path, data, header, header_line, kept, bad, about):
     return sheet
 
 
-def decoded(path, data: bytes) -> str:
+def read_rows(path: File, *, format: str = "csv", about: About = None, **how: Any) -> Sheet:
+    """Read a file in the format "csv" (`how` are arguments of `read_csv`) or "jsonl" (a JSON object per line)."""
+    return read_csv(path, about=about, **how) if format == "csv" else read_jsonl(path, about=about)
+
+
+def decoded(path: File, data: bytes) -> str:
     """
     Decompress and decode the bytes of a file, with lines that end in \\n; bytes that are not UTF-8 become surrogates.
 
     Raise RawDataError, which names the format, if the file is not text.
     """
-    data = content.unpacked(path, data, most_bytes=MAX_BYTES)
-    encoding, mark = content.encoding_of(path, data[: content.OPENING_BYTES])
+    data = unpacked(path, data, most_bytes=MAX_BYTES)
+    encoding, mark = encoding_of(path, data[:OPENING_BYTES])
     text = data[mark:].decode(encoding, "surrogateescape" if encoding == "utf-8" else "replace")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _fields(line, delimiter):
+def _fields(line: str, delimiter: str) -> tuple[list[str], str | None]:
     """Return the fields of a line, and what was expected if the line is damaged, or else None."""
     if not line.isascii() and re.search("[\ud800-\udfff]", line):
         return [], "text in UTF-8"
@@ -226,16 +231,22 @@ def _fields(line, delimiter):
         return [], "fields whose quotes are closed"
 
 
-def read_jsonl(path, *, about=None) -> Sheet:
+def read_jsonl(path: File, *, about: About = None) -> Sheet:
     """
-    Read a file with one or more JSON objects per line. Members of an inner object become columns such as `from_region`.
-
-    Numbers are kept as written.
+    Read a file with one or more JSON objects per line, or with one list of objects; the line number of an object in a
+    list is its position. Members of an inner object become columns such as `from_region`. Numbers are kept as written.
     """
     data = read_bytes(path)
-    decoder = json.JSONDecoder(**AS_TEXT)
+    text, decoder = decoded(path, data), json.JSONDecoder(**AS_TEXT)
     rows, lines, bad = [], [], []
-    for number, line in enumerate(decoded(path, data).split("\n"), 1):
+    if text.lstrip().startswith("["):
+        try:
+            rows = [_flat(value) for value in json.loads(text, **AS_TEXT)]
+        except (ValueError, RecursionError) as error:
+            expected = f"a list with {OBJECT}"
+            raise RawDataError(path, getattr(error, "lineno", None), formatted(error), expected) from None
+        text, lines = "", [*range(1, len(rows) + 1)]
+    for number, line in enumerate(text.split("\n"), 1):
         rest = line.strip()
         while rest:
             try:
@@ -252,21 +263,21 @@ def read_jsonl(path, *, about=None) -> Sheet:
     if len(names) > MAX_COLUMNS:
         raise RawDataError(path, None, f"{len(names):,} names", f"at most {MAX_COLUMNS:,}")
     columns = {name: [row.get(name, "") for row in rows] for name in names}
-    sheet = Sheet(path, source_of_bytes(path, data, about), columns, lines)
+    sheet = Sheet(source_of_bytes(path, data, about), columns, lines)
     for number, rest, expected in bad:
         sheet.refuse_line(number, rest, expected)
     return sheet
 
 
-def _flat(value, prefix=""):
+def _flat(value: object, prefix: str = "") -> dict[str, str]:
     if not isinstance(value, dict):
-        raise ValueError
+        raise ValueError(f"{formatted(value)} instead of an object")
     row = {}
     for name, inner in value.items():
         if isinstance(inner, dict) and not prefix:
             row |= _flat(inner, f"{name}_")
         elif isinstance(inner, dict | list):
-            raise ValueError
+            raise ValueError(f"{name}: {formatted(inner)}")
         else:
             row[prefix + name] = "" if inner is None else str(inner)
     "".join([*row, *row.values()]).encode()  # a lone surrogate is a ValueError, too

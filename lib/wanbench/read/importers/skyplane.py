@@ -16,7 +16,8 @@ from wanbench.errors import RawDataError
 
 from .assemble import finished, measured
 from .intercloud import setting
-from .sheet import read_csv
+from .originals import About
+from .sheet import Sheet, read_csv
 
 ENDS = ("src_region", "dst_region")
 LATENCY = ("min_rtt", "avg_rtt", "max_rtt", "mdev_rtt")
@@ -27,12 +28,12 @@ ZONE = r"^(gcp:.+[0-9])-[a-z]$"
 RUN = r"^.*/throughput_grid/([^/]+)/.*$"
 
 
-def read_skyplane(path, *, about=None) -> dict[str, pd.DataFrame]:
+def read_skyplane(path: str | Path, *, about: About = None) -> dict[str, pd.DataFrame]:
     """
     Read a grid of latencies or throughputs into tables tests, sources, unread, flags, and pings or transfers.
 
     `path` is profiles/latency.csv or profiles/throughput.csv of Skyplane; the columns show which. `about` has title,
-    address, version and licence of the file; they are known for files in `importers.original_files()`. A row of the
+    address, version and licence of the file; they are known for the files that `original_files.csv` lists. A row of the
     throughput grid without success is a failed test, and its transfer has an error. `run_id` is the batch of the
     measurement if the path of the raw output names it, or else the file's name. The grids have no start
     times. Both grids were measured on machines of different sizes.
@@ -43,15 +44,15 @@ def read_skyplane(path, *, about=None) -> dict[str, pd.DataFrame]:
     sheet = read_csv(path, about=about)
     sheet.need(*ENDS)
     regions = [sheet.matching(end, REGION, "a region, such as aws:us-east-1").map(region_of) for end in ENDS]
-    ends = [
-        (sheet.text(f"{end}_tier") + " " + sheet.text(f"{end}_instance_class")).str.strip() for end in ("src", "dst")
-    ]
+    ends = [(sheet.text(f"{at}_tier") + " " + sheet.text(f"{at}_instance_class")).str.strip() for at in ("src", "dst")]
     test = {"from_region": regions[0].astype("str"), "to_region": regions[1].astype("str")}
     if sheet.first(*LATENCY):
         kind, columns, done, reason = _pings(sheet)
         rows = done
     elif sheet.first(SENT, *RECEIVED):
-        test["run_id"] = _batches(sheet, Path(sheet.path).name)
+        paths = sheet.text("stdout_path")  # the batch is a folder in the path of the raw output
+        batches = paths.str.replace(RUN, r"\1", regex=True)
+        test["run_id"] = batches.where(paths.str.match(RUN), Path(sheet.path).name)
         kind, columns, done, reason = _transfers(sheet)
         rows = np.ones(len(sheet), bool)
     else:
@@ -71,7 +72,7 @@ def region_of(name: str) -> str:
     return re.sub(ZONE, r"\1", name)
 
 
-def _pings(sheet):
+def _pings(sheet: Sheet):
     sheet.need(*LATENCY[:3])
     minimum, mean, maximum, sd = (sheet.number(sheet.first(name)) for name in LATENCY)
     replied = minimum.notna() | mean.notna() | maximum.notna()
@@ -79,7 +80,7 @@ def _pings(sheet):
     return "pings", pings, replied, "no RTT"
 
 
-def _transfers(sheet):
+def _transfers(sheet: Sheet):
     sheet.need(SENT, RECEIVED, "success")
     status = sheet.matching("success", "(?i)true|false|1|0|", "True or False").str.lower()
     success = status.isin(["true", "1"])
@@ -97,11 +98,3 @@ def _transfers(sheet):
         "error": error,
     }
     return "transfers", transfers, success & received.notna(), "no success, or no throughput"
-
-
-def _batches(sheet, name):
-    """
-    Return each row's batch, which is a folder in the path of its raw output, or `name` if there is no such folder.
-    """
-    paths = sheet.text("stdout_path")
-    return paths.str.replace(RUN, r"\1", regex=True).where(paths.str.match(RUN), name)

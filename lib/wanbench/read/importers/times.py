@@ -2,8 +2,6 @@
 
 import re
 
-from wanbench.checks import check_choice
-
 # Texts of cells without a measurement, in lower case.
 MISSING = (
     "", "-", "--", "–", "—", "n/a", "na", "n.a.", "nan", "null", "none", "x", "*", "?", ".", "...", "…",
@@ -111,10 +109,3 @@ def other_quantity(text: str) -> str | None:
         return match[0]
     match = _OTHER.search(text)
     return match[0] if match and not _TIME.search(text) else None
-
-
-def check_settings(statistic: str | None, unit: str | None, decimal: str | None) -> None:
-    """Raise ParameterError for an unknown statistic, unit or decimal mark."""
-    check_choice("statistic", statistic, STATISTICS, optional=True)
-    check_choice("unit", unit, UNITS, optional=True)
-    check_choice("decimal", decimal, (".", ","), optional=True)

@@ -5,23 +5,25 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from wanbench import tables
-from wanbench.checks import check_choice, refusal
+from wanbench.checks import refusal
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.read.ingest import read_files
-from wanbench.read.ingest.content import as_utf8, decompressed
+from wanbench.read.ingest.content import File, as_utf8, decompressed, file_sha256
 from wanbench.read.ingest.iperf3_output import is_text
 
 from .assemble import finished
-from .originals import check_about, file_sha256, source
+from .originals import About, check_about, source
 from .region_names import REGION, region_from
 from .sheet import formatted
 
 GROUPS = ("from", "to", "from_cloud", "to_cloud", "kind", "run", "setting")
 PATTERNS = f"a template or a regular expression with from and to, and no other names than {', '.join(GROUPS)}"
+PATTERN = "{from}_{to}_{kind}.txt"
 KINDS = ("ping", "iperf3")
 JSON = re.compile(rb"\[?\s*\{")  # The beginning of iperf3's JSON output, or of a list of outputs.
 PLACE = re.compile(r"\{(\w*)\}")
@@ -30,12 +32,7 @@ CONTEXT = ("run_id", "test_id", "attempt", "from_region", "to_region")
 
 
 def read_folder(
-    path,
-    pattern: str = "{from}_{to}_{kind}.txt",
-    *,
-    regions: Mapping[str, str] | None = None,
-    kind: str | None = None,
-    about=None,
+    path: File, pattern: str = PATTERN, *, regions: Mapping[str, str] | None = None, about: About = None
 ) -> dict[str, pd.DataFrame]:
     """
     Read outputs of ping and iperf3 into tables tests, echoes, transfers, intervals, sources, unread and flags.
@@ -55,25 +52,23 @@ def read_folder(
     pattern : str
         The form of a file's path below the folder, with /. It is either a template with `{from}` and `{to}`, and
         optionally `{from_cloud}`, `{to_cloud}`, `{kind}` (ping or iperf3), `{run}` and `{setting}`, where * is any text
-        without /; or a regular expression with groups of these names: "(?P<from>.+)-to-(?P<to>.+)[.]json".
+        without /; or a regular expression with groups of these names: "(?P<from>.+)-to-(?P<to>.+)[.]json". Without a
+        kind in its name, the first bytes of a file show the tool that printed it.
     regions : mapping, optional
         Region names by their spelling in file names. Other spellings must be "cloud:code", "cloud-code" or
         "cloud_code", or a form that `region_from` reads.
-    kind : "ping" or "iperf3", optional
-        The tool that printed the files. Default: the kind in the file's name, or else a guess from its first bytes.
     about : mapping, optional
         title, address, version and licence of all files.
     """
     if not isinstance(pattern, str):
         raise refusal("pattern", pattern, PATTERNS)
     _expression(pattern)
-    check_choice("kind", kind, KINDS, optional=True)
     about = check_about(about)
     folder = Path(path)
     files, unread = [], []
     for name in _names(folder):
         try:
-            files.append(_file(folder, name, pattern, dict(regions or {}), kind))
+            files.append(_file(folder, name, pattern, dict(regions or {})))
         except RawDataError as error:
             unread.append(_unread(error))
     read = {tool: read_files([file["path"] for file in files if file["kind"] == tool], tool) for tool in KINDS}
@@ -94,7 +89,7 @@ def read_folder(
 
 
 @cache
-def _expression(pattern: str) -> re.Pattern:
+def _expression(pattern: str) -> re.Pattern[str]:
     """Return the pattern as a regular expression, and check its groups."""
     text = pattern
     if "(?P<" not in pattern:
@@ -113,7 +108,7 @@ def _expression(pattern: str) -> re.Pattern:
     return expression
 
 
-def _literal(text):
+def _literal(text: str) -> str:
     return "[^/]*".join(re.escape(part) for part in text.split("*"))
 
 
@@ -129,7 +124,7 @@ def _names(folder: Path) -> list[str]:
     return sorted(names)
 
 
-def _file(folder, name, pattern, regions, kind):
+def _file(folder: Path, name: str, pattern: str, regions: Mapping[str, str]) -> dict[str, Any]:
     """Return a file's pair, test, kind and hash; raise RawDataError if its name does not match the pattern."""
     path = folder / name
     match = _expression(pattern).fullmatch(name)
@@ -147,11 +142,10 @@ def _file(folder, name, pattern, regions, kind):
         test = name[:start] + "*" + name[end:]
     file = {"path": path, "sha256": file_sha256(path), "bytes": path.stat().st_size}
     file |= {"test_id": test, "run_id": groups.get("run") or folder.resolve().name, "attempt": 1}
-    kind = kind or _kind(path, groups.get("kind"))
-    return file | ends | {"kind": kind, "setting": groups.get("setting") or None}
+    return file | ends | {"kind": _kind(path, groups.get("kind")), "setting": groups.get("setting") or None}
 
 
-def _kind(path, stated):
+def _kind(path: Path, stated: str | None) -> str:
     if stated is not None:
         if stated.lower() not in KINDS:
             raise RawDataError(path, None, stated, f"a kind: {' or '.join(KINDS)}")
@@ -161,7 +155,7 @@ def _kind(path, stated):
     return "iperf3" if JSON.match(start) or is_text(start.decode(errors="replace")) else "ping"
 
 
-def _region(path, text, cloud, regions):
+def _region(path: Path, text: str, cloud: str | None, regions: Mapping[str, str]) -> str:
     given = regions.get(text, text)
     readings, why = [(given, cloud.lower() if cloud else None)], ""
     first, mark, code = re.sub("[-_]", ":", given, count=1).partition(":")
@@ -177,12 +171,12 @@ def _region(path, text, cloud, regions):
     raise RawDataError(path, None, text, f"a region ({why})")
 
 
-def _unread(error):
+def _unread(error: RawDataError) -> dict[str, Any]:
     texts = {name: formatted(getattr(error, name)) for name in ("path", "found", "expected")}
     return texts | {"line_number": error.line_number}
 
 
-def _of_one_host(echoes):
+def _of_one_host(echoes: pd.DataFrame):
     """Return the echoes of files that ping one host, and a row of table `unread` for each other file."""
     hosts = echoes.groupby("source_file", sort=False).target.unique()
     several = hosts[hosts.map(len) > 1]
@@ -191,12 +185,12 @@ def _of_one_host(echoes):
     return echoes[~echoes.source_file.isin(several.index)], unread
 
 
-def _with_context(name, frame, files):
+def _with_context(name: str, frame: pd.DataFrame, files: list[dict[str, Any]]) -> pd.DataFrame:
     context = {column: frame.source_file.map({str(file["path"]): file[column] for file in files}) for column in CONTEXT}
     return tables.validate(name, frame.assign(**context))
 
 
-def _tests(files, broken, whole):
+def _tests(files: list[dict[str, Any]], broken: set[str], whole: Mapping[str, pd.DataFrame]) -> list[dict[str, Any]]:
     transfers, echoes = whole["transfers"], whole["echoes"]
     wrong = transfers[transfers.error.notna() & transfers.throughput_bps.isna()]
     failed = dict(zip(wrong.source_file, wrong.error, strict=True))

@@ -18,15 +18,6 @@ from .pairs import MixedSettings, of_setting, per_test, summarise_pairs
 from .run import CampaignTables, read_files, read_run, tabulate, tabulate_campaign
 
 __all__ = [
-    "CampaignTables",
-    "MixedSettings",
-    "account",
-    "failures",
-    "of_setting",
-    "per_test",
-    "read_files",
-    "read_run",
-    "summarise_pairs",
-    "tabulate",
-    "tabulate_campaign",
+    "CampaignTables", "MixedSettings", "account", "failures", "of_setting", "per_test", "read_files", "read_run",
+    "summarise_pairs", "tabulate", "tabulate_campaign",
 ]  # fmt: skip

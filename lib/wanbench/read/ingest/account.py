@@ -58,16 +58,12 @@ def account(tables: Mapping[str, pd.DataFrame]) -> Listing:
 def failures(tables: Mapping[str, pd.DataFrame]) -> Listing:
     """List all failed or interrupted attempts and all unreadable files, in the columns `what`, `where` and `why`."""
     tests, unread = tables["tests"], tables["unread"]
-    rows = [
-        (f"attempt {row.outcome}", f"{row.test_id}, attempt {row.attempt}", _why(row))
-        for row in tests[tests.outcome != "done"].itertuples(index=False)
-    ]
+    rows = []
+    for row in tests[tests.outcome != "done"].itertuples(index=False):
+        parts = [part for part in (row.failed_experiment, row.reason) if isinstance(part, str) and part]
+        why = ": ".join(parts) or "its end is not in the journal"
+        rows.append((f"attempt {row.outcome}", f"{row.test_id}, attempt {row.attempt}", why))
     for row in unread.itertuples(index=False):
         place = row.path if pd.isna(row.line_number) else f"{row.path}, line {row.line_number}"
         rows.append(("file not read", place, f"expected {row.expected}, found {row.found!r}"))
     return Listing(rows, columns=["what", "where", "why"])
-
-
-def _why(row):
-    parts = [part for part in (row.failed_experiment, row.reason) if isinstance(part, str) and part]
-    return ": ".join(parts) or "its end is not in the journal"

@@ -7,13 +7,13 @@ import pandas as pd
 
 from .json_values import Members
 from .programs import LATEST_S, SAMPLED, open_document, programs
-from .rows import fitting
+from .rows import Row, fitting
 
 _TIMES = ("asked_at_s", "began_at_s", "in_force_at_s", "done_at_s", "healthy_at_s")
-_LASTING = ("kill", "slow", "link")
+_LASTING = ("kill", "slow", "disk", "link")
 
 
-def read(path) -> dict[str, pd.DataFrame]:
+def read(path: str | Path) -> dict[str, pd.DataFrame]:
     """
     Read <stem>.actions.json and the files that it names.
 
@@ -30,8 +30,8 @@ def read(path) -> dict[str, pd.DataFrame]:
     }
 
 
-def _row(one: Members) -> dict:
-    kind = one.text("kind")
+def _row(one: Members) -> Row:
+    kind = one.text("kind") or one.refuse(str(one.values)[:80], "the kind of an action")
     return {
         **{name: one.count(name) for name in ("number", "node_id", "leaders_moved")},
         **{name: one.number(name, most=LATEST_S) for name in _TIMES},

@@ -1,8 +1,8 @@
 """
 Read scrapes of `wanbench.measure.kafka.programs.scrape`, or the text of a Prometheus exporter, into table metrics.
 
-- Metrics keep their names. A counter, or a metric named like one (_total, _count, _sum, _bucket), is cumulative;
-  `counter_rates` in `pages.price_performance.trials` turns it into a rate.
+- Metrics keep their names, which contain their units. A counter, or a metric named like one (_total, _count, _sum,
+  _bucket), is cumulative; `counter_rates` in `pages.price_performance.trials` turns it into a rate.
 - The time of a sample is the one that the exporter printed, or else the middle between request and response.
 - If an answer has a series twice without times, the first sample counts, and each repetition is a row of table unread.
 - Each scrape adds a row `up` (1, or 0 if the broker did not answer) and a row `scrape_duration_seconds`, as a
@@ -24,9 +24,9 @@ import pandas as pd
 
 from wanbench.errors import RawDataError
 
-from .content import decoded, read_bytes
+from .content import File, decoded, read_bytes
 from .json_values import Members, object_of_line
-from .rows import fitting
+from .rows import Row, fitting
 
 SUFFIX = ".prom.txt"
 LARGEST_BYTES = 2**30
@@ -36,7 +36,7 @@ FIRST = "the first line of wanbench.measure.kafka.programs.scrape: #scrapes, the
 NEXT = "a line with #scrape, then the scrape's time and size in JSON"
 
 
-def read(path) -> dict[str, pd.DataFrame]:
+def read(path: str | Path) -> dict[str, pd.DataFrame]:
     """
     Read scrapes, or an exporter's text; a RawDataError names the first line that a Prometheus server would reject.
     """
@@ -55,7 +55,7 @@ def read(path) -> dict[str, pd.DataFrame]:
     return found | ({"unread": samples.repeated} if samples.repeated else {})
 
 
-def _scrapes(path, data: bytes, samples: Samples) -> dict:
+def _scrapes(path: File, data: bytes, samples: Samples) -> dict[str, str | int | None]:
     """Feed the answers in a file of scrapes to `samples`, and return the columns that are constant in the file."""
     at, line_number = data.find(b"\n") + 1, 1
     if not at:
@@ -85,7 +85,7 @@ def _scrapes(path, data: bytes, samples: Samples) -> dict:
     return about
 
 
-def _text(path, answer: bytes, line_number: int) -> str:
+def _text(path: File, answer: bytes, line_number: int) -> str:
     try:
         return answer.decode()
     except UnicodeDecodeError as error:
@@ -93,7 +93,7 @@ def _text(path, answer: bytes, line_number: int) -> str:
         raise RawDataError(path, at, error, "text in UTF-8") from None
 
 
-def _members(path, line_number, line, word, expected) -> Members:
+def _members(path: File, line_number: int, line: bytes, word: bytes, expected: str) -> Members:
     if not line.startswith(word):
         raise RawDataError(path, line_number, line.decode("utf-8", "replace").strip(), expected)
     return object_of_line(path, line_number, line[len(word) :], expected)
@@ -119,22 +119,12 @@ _LABEL = re.compile(r'([a-zA-Z0-9_]+)[ \t]*=[ \t]*"((?:[^"\\]++|\\.)*+)"')
 _NUMBER = r"[+-]?(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d++)?+"
 _VALUE = rf"({_NUMBER}|[+-]?[iI][nN][fF](?:[iI][nN][iI][tT][yY])?+|[nN][aA][nN])"
 _SAMPLE = re.compile(
-    rf"[ \t]*+({_NAME}[ \t]*+{_BRACES}|{_NAME}(?=[ \t]))[ \t]*+{_VALUE}(?:[ \t]++([+-]?\d{{1,14}}))?+\s*", re.ASCII
+    rf"(?a)[ \t]*+({_NAME}[ \t]*+{_BRACES}|{_NAME}(?=[ \t]))[ \t]*+{_VALUE}(?:[ \t]++([+-]?\d{{1,14}}))?+\s*"
 )
 _LINE = re.compile(r".++\n?|\n")
 _TYPE = re.compile(rf"#[ \t]++TYPE[ \t]++({_NAME})[ \t]++(\w+)\s*", re.ASCII)
 _ESCAPE = re.compile(r"\\([\\n\"])")
 WANTED = 'a line in the text format of Prometheus, such as name{label="value"} value time'
-UNITS = {
-    "bytes": "bytes",
-    "fraction": "fraction",
-    "milliseconds": "ms",
-    "ms": "ms",
-    "percent": "%",
-    "ratio": "fraction",
-    "records": "records",
-    "seconds": "s",
-}
 
 
 class Samples:
@@ -144,14 +134,14 @@ class Samples:
     `repeated` has a row of table unread for each repetition of a series without times.
     """
 
-    def __init__(self, path, size: int):
+    def __init__(self, path: File, size: int):
         self.path, self.n = path, 0
         self._most = max(FREE_SAMPLES, size // BYTES_PER_SAMPLE)
         self._types: dict[str, str] = {}
         self._series: dict[str, int] = {}
-        self._rows: list[tuple[str, str, str, bool]] = []
+        self._rows: list[tuple[str, str, bool]] = []
         self._codes, self._values, self._times_us = array("i"), array("d"), array("q")
-        self.repeated: list[dict] = []
+        self.repeated: list[Row] = []
 
     def feed(self, text: str, line_number: int = 1, at_us: int = NO_TIME, *, whole: bool = False) -> None:
         """
@@ -198,15 +188,15 @@ class Samples:
         self._values.append(value)
         self._times_us.append(at_us)
 
-    def columns(self) -> dict:
+    def columns(self) -> dict[str, pd.Series]:
         """Return the columns of table metrics by name, without those that are constant in the file."""
         self._series.clear()  # its memory is used again
-        series = pd.DataFrame(self._rows, columns=["metric", "subject", "unit", "cumulative"])
+        series = pd.DataFrame(self._rows, columns=["metric", "subject", "cumulative"])
         columns = series.take(np.frombuffer(self._codes, np.int32)).reset_index(drop=True)
         times_us, values = np.frombuffer(self._times_us, np.int64), np.frombuffer(self._values)
         at = np.where(times_us == NO_TIME, np.datetime64("NaT", "us"), times_us.astype("datetime64[us]"))
         at_utc = pd.Series(at).dt.tz_localize("UTC")
-        return dict(columns.assign(value=values, at_utc=at_utc, source="prometheus"))
+        return dict(columns.assign(value=values, at_utc=at_utc, source="prometheus", unit=""))
 
     def _begin(self, series: str, number: int, line: str) -> int:
         metric, _, rest = series.partition("{")
@@ -224,20 +214,8 @@ class Samples:
         kind = self._types.get(metric) or self._types.get(metric.removesuffix("_total"))
         cumulative = kind == "counter" or CUMULATIVE.fullmatch(metric) is not None
         self._series[series] = code = len(self._rows)
-        self._rows.append((metric, subject, unit(metric), cumulative))
+        self._rows.append((metric, subject, cumulative))
         return code
 
     def _refuse(self, number: int, line: str, expected: str):
         raise RawDataError(self.path, number, line.strip(), expected)
-
-
-def unit(name: str) -> str:
-    """
-    Return the unit in a metric's name, by Prometheus' naming convention; "" if there is none.
-
-    >>> unit("kafka_bytes_in_total"), unit("jvm_gc_collection_seconds_sum"), unit("kafka_requests_total")
-    ('bytes', 's', '')
-    """
-    if name.endswith(("_count", "_bucket")):
-        return ""
-    return next((UNITS[word] for word in reversed(name.split("_")) if word in UNITS), "")

@@ -20,8 +20,8 @@ import pandas as pd
 
 from wanbench.errors import RawDataError
 
-from .content import decoded, read_bytes
-from .rows import fitting
+from .content import File, decoded, read_bytes
+from .rows import Row, fitting
 
 LARGEST_BYTES = 2**29
 """Size of several weeks of a broker's log."""
@@ -44,7 +44,7 @@ _FIRST_OF_JVM = "a line of a JVM log with the tag gc or safepoint (-Xlog:gc,safe
 _FIRST = f"a line of a Kafka node's log with a time in UTC, or {_FIRST_OF_JVM}"
 
 
-def read(path) -> dict[str, pd.DataFrame]:
+def read(path: str | Path) -> dict[str, pd.DataFrame]:
     """Read the pauses in a log of Kafka or its JVM; a RawDataError names the first invalid line."""
     path, data = read_bytes(Path(path), most_bytes=LARGEST_BYTES)
     lines = decoded(path, data[: data.rfind(b"\n") + 1]).split("\n")[:-1]
@@ -62,7 +62,7 @@ def read(path) -> dict[str, pd.DataFrame]:
     return {"broker_pauses": fitting(path, "broker_pauses", [row | {"node_id": node_id} for row in rows])}
 
 
-def _of_jvm(path, lines: list[str]) -> Iterator[dict]:
+def _of_jvm(path: File, lines: list[str]) -> Iterator[Row]:
     for number, line in enumerate(lines, 1):
         match = _JVM_LINE.fullmatch(line)
         if not match:
@@ -81,7 +81,7 @@ def _of_jvm(path, lines: list[str]) -> Iterator[dict]:
         yield _row(path, number, line, time.replace(",", "."), duration_ms, tag, found[1])
 
 
-def _of_kafka(path, lines: list[str]) -> Iterator[dict]:
+def _of_kafka(path: File, lines: list[str]) -> Iterator[Row]:
     for number, line in enumerate(lines, 1):
         # settings and stack traces have lines without a time
         if not (match := _KAFKA_LINE.fullmatch(line)):
@@ -91,7 +91,7 @@ def _of_kafka(path, lines: list[str]) -> Iterator[dict]:
                 yield _row(path, number, line, f"{match[1]}+0000", float(found[2]), kind, found[1])
 
 
-def _row(path, number, line, time: str, duration_ms: float, kind: str, text: str) -> dict:
+def _row(path: File, number: int, line: str, time: str, duration_ms: float, kind: str, text: str) -> Row:
     try:
         ended_s = datetime.fromisoformat(time).timestamp()
     except ValueError:

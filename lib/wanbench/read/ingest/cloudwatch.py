@@ -12,8 +12,8 @@ from pathlib import Path
 
 from wanbench.errors import RawDataError
 
-from .json_values import Members, read_json
-from .rows import fitting
+from .json_values import Members, T, read_json
+from .rows import Rows, fitting
 
 MISSING = "missing_data_points"
 EXPECTED = 'a JSON object with "name" and "series", as wanbench.measure.labs.aws.cloudwatch writes it'
@@ -21,7 +21,7 @@ LATEST_S = 2**33
 """Latest possible time, in the year 2242; larger numbers are not seconds."""
 
 
-def read(path) -> dict:
+def read(path: str | Path) -> dict[str, Rows]:
     """
     Read the saved file of one resource into rows of table "metrics".
 
@@ -63,7 +63,7 @@ def _points(series: Members):
         yield point
 
 
-def _known(members: Members, value, name: str):
+def _known(members: Members, value: T | None, name: str) -> T:
     if value is None:
         members.refuse(f"{members.where or 'a resource'} without {name}", EXPECTED)
     return value

@@ -16,15 +16,19 @@ import lzma
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import pyarrow as pa
 
 from wanbench.errors import RawDataError
+from wanbench.runs.raw import sha256
 
+File = str | Path
+Source = File | bytes
+"""What readers read: the path of a file, or its content."""
 TEXT = "text, which may be compressed with gzip, bzip2, xz or zstd"
 COMPRESSIONS = {
     "gzip": (rb"\x1f\x8b\x08", lambda file: gzip.GzipFile(fileobj=file)),
@@ -53,7 +57,7 @@ UTF16 = {"utf-16-le": re.compile(rb"(?:[^\0]\0){8}"), "utf-16-be": re.compile(rb
 """Patterns of text in UTF-16 that is mostly ASCII and has no byte order mark."""
 
 
-def plain_name(path) -> str:
+def plain_name(path: File) -> str:
     """
     Return the path without the suffix of a compressed file.
 
@@ -63,7 +67,7 @@ def plain_name(path) -> str:
     return ENDINGS.sub("", str(path))
 
 
-def read_bytes(source, *, most_bytes: int) -> tuple[Any, bytes]:
+def read_bytes(source: Source, *, most_bytes: int) -> tuple[File, bytes]:
     """
     Read a file, or bytes, and return its path ("<bytes>" for bytes) and its decompressed content.
 
@@ -73,18 +77,26 @@ def read_bytes(source, *, most_bytes: int) -> tuple[Any, bytes]:
         return path, _whole(file, most_bytes)
 
 
-def unpacked(path, data: bytes, *, most_bytes: int) -> bytes:
+def file_sha256(path: File) -> str:
+    """Return the SHA-256 of a file, compressed or not, of any size; raise RawDataError if it cannot be read."""
+    try:
+        return sha256(path)
+    except (OSError, ValueError) as error:
+        raise RawDataError(path, None, getattr(error, "strerror", None) or error, "a file that can be read") from error
+
+
+def unpacked(path: File, data: bytes, *, most_bytes: int) -> bytes:
     """Decompress the bytes of a file that were already read; errors are as for `read_bytes`."""
     return _whole(Content(path, io.BytesIO(data), len(data)), most_bytes)
 
 
-def read_text(source, *, most_bytes: int, otherwise: str | None = None) -> tuple[Any, str]:
+def read_text(source: Source, *, most_bytes: int, otherwise: str | None = None) -> tuple[File, str]:
     """Read a file, or bytes, and return its path and its text; errors are as for `read_bytes` and `decoded`."""
     path, data = read_bytes(source, most_bytes=most_bytes)
     return path, decoded(path, data, otherwise=otherwise)
 
 
-def decoded(path, data: bytes, *, otherwise: str | None = None) -> str:
+def decoded(path: File, data: bytes, *, otherwise: str | None = None) -> str:
     """
     Decode the content of a file to text, without a byte order mark.
 
@@ -107,7 +119,7 @@ def decoded(path, data: bytes, *, otherwise: str | None = None) -> str:
         raise RawDataError(path, line, found, f"text in {encoding.upper()}") from None
 
 
-def encoding_of(path, opening: bytes) -> tuple[str, int]:
+def encoding_of(path: File, opening: bytes) -> tuple[str, int]:
     """Return the encoding of text and the length of its byte order mark; a RawDataError names any other format."""
     for mark, encoding in BYTE_ORDER_MARKS.items():
         if opening.startswith(mark):
@@ -128,7 +140,7 @@ def _whole(file: Content, most_bytes: int) -> bytes:
 
 
 @contextmanager
-def decompressed(source) -> Iterator[tuple[object, Content]]:
+def decompressed(source: Source) -> Generator[tuple[File, Content]]:
     """
     Open a file, or bytes; yield its path ("<bytes>" for bytes) and its decompressed content.
 
@@ -147,16 +159,16 @@ def decompressed(source) -> Iterator[tuple[object, Content]]:
         yield source, Content(source, file, os.fstat(file.fileno()).st_size)
 
 
-def as_utf8(file: Content):
+def as_utf8(file: Content) -> Content | Transcoded:
     """Return a stream of the file's text in UTF-8; a RawDataError names the format if the file is not text."""
     encoding, _ = encoding_of(file.path, file.peek(OPENING_BYTES))
-    return file if encoding == "utf-8" else _Transcoded(file, encoding)
+    return file if encoding == "utf-8" else Transcoded(file, encoding)
 
 
 class Content:
     """The content of a file as a stream, decompressed if necessary. `size` is None for a compressed file."""
 
-    def __init__(self, path, file: BinaryIO, size: int):
+    def __init__(self, path: File, file: BinaryIO, size: int):
         self.path, self.format, self.size = path, None, size
         self._file, self._most, self._n, self._start = file, None, 0, b""
         name = compression(self.peek(COMPRESSION_BYTES))
@@ -181,7 +193,7 @@ class Content:
             left -= len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    def _more(self, size):
+    def _more(self, size: int) -> bytes:
         try:
             # A plain file is not asked for much more than it has, because Python allocates what is asked for.
             most = max(self.size or 0, 1 << 16) + 1 if self._most is None else self._most + 1 - self._n
@@ -198,7 +210,7 @@ class Content:
         return part
 
 
-class _Transcoded:
+class Transcoded:
     def __init__(self, file: Content, encoding: str):
         self._file, self._encoding = file, encoding
         self._decoder = codecs.getincrementaldecoder(encoding)()

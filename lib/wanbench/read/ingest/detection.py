@@ -5,18 +5,17 @@ detections and detection_latencies.
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from .json_values import Members, is_count, is_text, is_us, text
 from .programs import LATEST_S, Program, open_document, programs
-from .rows import fitting
+from .rows import Row, fitting
 
 _EXPECTED = "partition, time and latency of a record"
-_LATENCIES = ("node_id", "due_at_s", "known_at_s", "latency_ms", "late", "error")
+_LATENCY = ("node_id", "due_at_s", "known_at_s", "latency_ms", "late", "error")
 
 
-def read(path) -> dict[str, pd.DataFrame]:
+def read(path: str | Path) -> dict[str, pd.DataFrame]:
     """
     Read <stem>.detection.json and the file that it names.
 
@@ -31,10 +30,7 @@ def read(path) -> dict[str, pd.DataFrame]:
     settings = top.members("settings")
     detector = settings.members("detector")
     limit_ms = detector.number("limit_ms")
-    rows, client, n_due = [], None, 0
-    for program in programs(top, path):
-        rows, client, n_due = _latencies(program, nodes, limit_ms or 0.0)
-    latencies = fitting(path, "detection_latencies", pd.DataFrame(rows, columns=_LATENCIES, dtype=object))
+    rows = [row for program in programs(top, path) for row in _latencies(program, nodes, limit_ms or 0.0)]
     numbers = ("learn_s", "window_s", "shift", "false_alarms_per_h")
     run = {
         "brokers": ",".join(map(str, nodes)),
@@ -46,43 +42,31 @@ def read(path) -> dict[str, pd.DataFrame]:
         "demote_on_alarm": settings.flag("demote_on_alarm"),
         **{name: top.number(name, most=LATEST_S) for name in ("began_at_s", "ended_at_s")},
         "error": text("; ".join(faults)) or None,
-        "client": client,
-        "n_due": n_due,
-        "n_late": int(latencies.late.sum()),
-        "n_failed": int(latencies.latency_ms.isna().sum()),
     }
     return {
         "detection_runs": fitting(path, "detection_runs", [run]),
         "detections": fitting(path, "detections", [_alarm(one) for one in top.list("alarms")]),
-        "detection_latencies": latencies,
+        "detection_latencies": fitting(path, "detection_latencies", pd.DataFrame(rows, columns=_LATENCY, dtype=object)),
     }
 
 
-def _alarm(one: Members) -> dict:
-    baseline = one.members("baseline")
-    centre = baseline.values.get("centre")
-    if isinstance(centre, bool) or not isinstance(centre, int | float) or not abs(centre) < 50:
-        baseline.refuse(f"baseline.centre = {str(centre)[:40]}", "the logarithm of a latency in ms")
+def _alarm(one: Members) -> Row:
     return {
         "node_id": one.count("broker"),
         **{name: one.number(name, most=LATEST_S) for name in ("at_s", "named_at_s", "since_s", "demoted_at_s")},
         **{name: one.number(name) for name in ("ratio", "statistic", "limit")},
         **{name: one.count(name) for name in ("n_alarmed", "leaders_moved")},
-        "baseline_ms": float(np.exp(centre)),
-        "baseline_spread": baseline.number("spread"),
-        "baseline_phi": baseline.number("phi"),
         "error": one.text("error"),
     }
 
 
-def _latencies(program: Program, nodes: list[int], limit_ms: float) -> tuple[list[list], str | None, int]:
-    """Return rows of `_LATENCIES` in the detector's order, the client's version, and the number of due records."""
+def _latencies(program: Program, nodes: list[int], limit_ms: float) -> list[list[object]]:
+    """Return rows of `_LATENCY` in the detector's order."""
     origin_ns, lines = program.events("detection probe")
-    rows: dict[tuple[int, int], list] = {}
-    n_due, last_us = 0, 0
+    rows: dict[tuple[int, int], list[object]] = {}
+    last_us = 0
     for number, line in lines:
         if isinstance(line, dict):
-            n_due = line["due"] if is_count(line.get("due")) else n_due
             continue
         program.check(number, line, isinstance(line, list) and len(line) >= 3, _EXPECTED)
         if isinstance(line[0], str):  # what librdkafka logged
@@ -106,6 +90,4 @@ def _latencies(program: Program, nodes: list[int], limit_ms: float) -> tuple[lis
     for row in rows.values():
         if row[4] and row[3] is None and row[5] is None:
             row[5] = "no answer"
-    client = program.lines()[0][1].get("client")
-    client = client[0] if isinstance(client, list) and client else client
-    return list(rows.values()), client if isinstance(client, str) else None, n_due
+    return list(rows.values())

@@ -8,21 +8,23 @@ rate. A series without values becomes a row without values.
 """
 
 import re
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from wanbench.errors import RawDataError
 
+from .content import File, Source
 from .json_values import read_objects
-from .rows import fitting
+from .rows import Row, fitting
 
 SINGLE = ("PingRunner", "IrttRunner")
 """flent's runners that record one value per echo."""
 DOWN = re.compile(r"download|\bdown\b", re.IGNORECASE)
 
 
-def read(source) -> dict[str, pd.DataFrame]:
+def read(source: Source) -> dict[str, pd.DataFrame]:
     """
     Read tables pings and transfers; raise RawDataError if the file is not flent's or has no series of RTTs or rates.
     """
@@ -32,7 +34,7 @@ def read(source) -> dict[str, pd.DataFrame]:
     valid = isinstance(about, dict) and all(isinstance(series, dict) for series in about.values())
     if not (isinstance(metadata, dict) and isinstance(raw, dict) and isinstance(about, dict) and valid):
         raise RawDataError(path, None, str(top.values)[:80], "flent's metadata with SERIES_META, and raw_values")
-    rows: dict[str, list[dict]] = {"pings": [], "transfers": []}
+    rows: dict[str, list[Row]] = {"pings": [], "transfers": []}
     for name, series in about.items():
         values, unit = _values(path, name, raw.get(name, [])), series.get("UNITS")
         try:
@@ -47,7 +49,7 @@ def read(source) -> dict[str, pd.DataFrame]:
     return {name: fitting(path, name, found) for name, found in rows.items() if found}
 
 
-def _values(path, name: str, raw) -> np.ndarray:
+def _values(path: File, name: str, raw: Any) -> np.ndarray:
     try:
         values = np.array([each["val"] for each in raw if each.get("val") is not None], dtype=float)
     except (TypeError, KeyError, ValueError, AttributeError) as error:
@@ -55,7 +57,7 @@ def _values(path, name: str, raw) -> np.ndarray:
     return values[np.isfinite(values)]
 
 
-def _ping(series: dict, values: np.ndarray) -> dict:
+def _ping(series: dict[str, Any], values: np.ndarray) -> Row:
     """Return a row of table pings: statistics of single echoes, or only the tool's overall mean."""
     if not len(values):
         return {}
@@ -66,7 +68,7 @@ def _ping(series: dict, values: np.ndarray) -> dict:
     return row | {"mean_rtt_ms": float(values.mean()), "sd_rtt_ms": float(values.std())}
 
 
-def _transfer(name: str, series: dict, values: np.ndarray) -> dict:
+def _transfer(name: str, series: dict[str, Any], values: np.ndarray) -> Row:
     """Return a row of table transfers; its rate is the tool's own mean, or else the mean over the intervals."""
     command = series["COMMAND"]  # matched word by word, since a host's name must not decide the direction
     reverse = bool(DOWN.search(name) or "TCP_MAERTS" in command.split())
@@ -89,6 +91,6 @@ def _transfer(name: str, series: dict, values: np.ndarray) -> dict:
     }
 
 
-def _start(metadata: dict) -> dict:
+def _start(metadata: dict[str, Any]) -> Row:
     time = pd.to_datetime(metadata.get("T0") or metadata.get("TIME"), errors="coerce", utc=True)
     return {"started_at_utc": None if pd.isna(time) else time}

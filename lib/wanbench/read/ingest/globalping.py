@@ -10,13 +10,14 @@ import pandas as pd
 from wanbench.errors import RawDataError
 
 from . import ping
+from .content import Source
 from .json_values import Members, read_objects
-from .rows import fitting
+from .rows import Rows, fitting
 
 WANTED = "ping measurements of Globalping in JSON, as its API gives them"
 
 
-def read(source) -> dict[str, pd.DataFrame | list[dict]]:
+def read(source: Source) -> dict[str, Rows]:
     """
     Return table "echoes", with regions, and in "unread" the error of each result that cannot be read.
 

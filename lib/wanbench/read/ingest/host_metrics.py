@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -75,7 +76,7 @@ UNITS = (
 )
 
 
-def read(path) -> dict[str, pd.DataFrame]:
+def read(path: str | Path) -> dict[str, pd.DataFrame]:
     """Read output of `sadf -j`; a RawDataError names a value that is not JSON, not in UTC, impossible or mistyped."""
     path = Path(path)
     try:
@@ -118,10 +119,10 @@ def _hosts_of(path: Path) -> dict[bool, str] | None:
     return {of_machine: ", ".join(names or ()) for of_machine, names in hosts.items()}
 
 
-def _columns(path: Path) -> dict:
+def _columns(path: Path) -> dict[str, Any]:
     """Return the columns of table metrics by name; a constant column is a single value."""
     names = ("host", "at_utc", "interval_s", "subject", "metric", "unit", "value")
-    columns: dict = {name: [] for name in names} | {"value": array("d")}
+    columns: dict[str, Any] = {name: [] for name in names} | {"value": array("d")}
     document, hosts_of, subjects = _document(path), _hosts_of(path), set()
     hosts = document.list("hosts")
     if not hosts:

@@ -20,10 +20,11 @@ from datetime import UTC, datetime
 
 from wanbench.errors import RawDataError
 
-from .content import read_text
+from .content import Source, read_text
 from .iperf3_document import NOTHING, Document, Figures
 from .iperf3_output import BEGINNING, LARGEST_BYTES, WANTED, has_json, is_text, json_documents, text_documents
 from .json_values import Members, text, typed
+from .rows import Row
 
 TOLERANCE = 0.01
 """Allowed relative error of a rate: iperf3 reads the clock at slightly different times for rate and bytes."""
@@ -31,7 +32,7 @@ TOLERANCE = 0.01
 REVERSE = "_bidir_reverse"
 
 
-def read(source) -> dict[str, list[dict]]:
+def read(source: Source) -> dict[str, list[Row]]:
     """
     Read iperf3's output, a path or bytes; return rows of the tables "transfers" and "intervals".
 
@@ -44,8 +45,8 @@ def read(source) -> dict[str, list[dict]]:
     ('3.12', None, 'Connection refused')
     """
     path, printed = read_text(source, most_bytes=LARGEST_BYTES, otherwise="utf-8")
-    transfers: list[dict] = []
-    intervals: list[dict] = []
+    transfers: list[Row] = []
+    intervals: list[Row] = []
     first_stream = 0
     as_text = not has_json(printed) and is_text(printed)
     for line_number, document in (text_documents if as_text else json_documents)(path, printed):
@@ -83,7 +84,7 @@ class _Test:
         else:
             self.directions = (None,)
 
-    def intervals(self, first_stream: int) -> list[dict]:
+    def intervals(self, first_stream: int) -> list[Row]:
         """Return a row per interval and stream; streams are numbered from `first_stream`."""
         numbers = {part.socket: n for n, part in enumerate(self.start.connected)}
         both, only = len(self.directions) == 2, self.directions[0] or "forward"
@@ -94,7 +95,7 @@ class _Test:
                 if start is None or end is None or size is None:
                     part = self.top.list("intervals")[n].list("streams")[m]
                     part.refuse(f"{part.where} with {', '.join(map(str, part.values))}", "start, end and bytes")
-                if not self._fits(stream, ()):
+                if not self._fits(stream, []):
                     self._refuse_rate(stream, f"intervals[{n}].streams[{m}]")
                 direction = ("reverse" if stream.sender is False else "forward") if both else only
                 sends = direction == "forward"
@@ -118,7 +119,7 @@ class _Test:
                 rows.append(row)
         return rows
 
-    def transfer(self, direction: str | None, intervals: list[dict]) -> dict:
+    def transfer(self, direction: str | None, intervals: list[Row]) -> Row:
         suffix = REVERSE if len(self.directions) == 2 and direction == "reverse" else ""
         names = [name + suffix for name in ("sum_sent", "sum_received", "sum")]
         sent, received, both = (getattr(self.end, name) for name in names)
@@ -170,7 +171,7 @@ class _Test:
         seconds = stamp.timesecs if stamp.timemillisecs is None else stamp.timemillisecs / 1000
         return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
-    def _path(self, intervals):
+    def _path(self, intervals: list[Row]) -> Row:
         senders = [stream.sender for stream in self.end.streams if stream.sender]
         senders = [part for part in senders if part.sender is not False]
         path = {}
@@ -181,7 +182,7 @@ class _Test:
         windows = windows or [row["cwnd_bytes"] for row in intervals if row["cwnd_bytes"] and not row["omitted"]]
         return path | {"max_cwnd_bytes": max(windows, default=None)}
 
-    def _fits(self, figures: Figures, times) -> bool:
+    def _fits(self, figures: Figures, times: list[float | None]) -> bool:
         """Return whether a rate fits its bytes over one of the durations; old versions mix the clocks of both ends."""
         size, rate = figures.bytes, figures.bits_per_second
         if size is None or rate is None:
@@ -190,26 +191,25 @@ class _Test:
         most = TOLERANCE * size * 8 + rounding
         if figures.seconds and abs(size * 8 - rate * figures.seconds) <= most:  # as nearly always
             return True
-        times = [seconds for seconds in (figures.seconds, _length(figures), *times) if seconds]
-        return not times or any(abs(size * 8 - rate * seconds) <= most for seconds in times)
+        lengths = [seconds for seconds in (figures.seconds, _length(figures), *times) if seconds]
+        return not lengths or any(abs(size * 8 - rate * seconds) <= most for seconds in lengths)
 
-    def _refuse_rate(self, figures, where):
+    def _refuse_rate(self, figures: Figures, where: str) -> None:
         found = f"{where}: {figures.bytes} bytes in {figures.seconds or _length(figures) or 0:g} s"
         expected = "bytes x 8 / seconds within 1 % of bits_per_second"
         self.top.refuse(f"{found} at {figures.bits_per_second:g} bit/s", expected)
 
 
-def _received_of(both, row):
+def _received_of(both: Figures, row: Row) -> Figures:
     """Derive the receiver's summary from the single UDP summary of old iperf3 versions."""
     packets, lost, length = row["packets"], row["lost_packets"], row["block_bytes"]
     size, seconds = both.bytes, both.seconds
-    counts_fit = None not in (packets, lost, length, size, seconds) and packets * length <= (1 + TOLERANCE) * size
-    if not counts_fit:  # the receiver does not count datagrams lost at the end
-        return NOTHING
+    if None in (packets, lost, length, seconds) or size is None or packets * length > (1 + TOLERANCE) * size:
+        return NOTHING  # the receiver does not count datagrams lost at the end
     return Figures(bytes=max(packets - lost, 0) * length, seconds=seconds)
 
 
-def _udp_counts(sent, received, both):
+def _udp_counts(sent: Figures, received: Figures, both: Figures) -> Row:
     """Return datagrams sent and lost, and jitter; the loss is the receiver's if there are two summaries."""
     packets = [part.packets for part in (sent, received, both) if part.packets]
     receiver = both if received == NOTHING else received
@@ -217,20 +217,20 @@ def _udp_counts(sent, received, both):
     return counts | {"jitter_ms": receiver.jitter_ms}
 
 
-def _rate(figures):
+def _rate(figures: Figures) -> float | None:
     size, seconds, rate = figures.bytes, figures.seconds, figures.bits_per_second
     if rate is not None:
         return rate if seconds else None
     return size * 8 / seconds if size is not None and seconds else None
 
 
-def _length(figures):
+def _length(figures: Figures) -> float | None:
     return None if figures.start is None or figures.end is None else figures.end - figures.start
 
 
-def _known(number):
+def _known(number: int | None) -> int | None:
     return number if number is None or number >= 0 else None
 
 
-def _utf8(value):
+def _utf8(value: str | None) -> str | None:
     return None if value is None else text(value)

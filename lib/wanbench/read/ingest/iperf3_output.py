@@ -10,12 +10,13 @@ import json
 import re
 from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 
 from wanbench.errors import RawDataError
 
+from .content import File
 from .json_values import check_values
 from .kafka_load.lines import lines_of
 
@@ -45,7 +46,7 @@ def has_json(text: str) -> bool:
     return _OPENING.search(text) is not None
 
 
-def json_documents(path, text: str) -> Iterator[tuple]:
+def json_documents(path: File, text: str) -> Iterator[tuple[int | None, dict[str, Any]]]:
     """
     Yield the documents in a file, each with the number of its first line; the events of a stream form one document.
 
@@ -73,7 +74,7 @@ def json_documents(path, text: str) -> Iterator[tuple]:
                 continue
             end = _end_of_line(text, start)
             if stream is None or not _is_cut(text, error, end):
-                _refuse(path, text, start, error)
+                _refuse(path, text, error)
             stream.break_off(text[max(start, end - 60) : end].strip())
             if _START_EVENT.match(text, start):  # the following events belong to an unknown test
                 yield stream.whole()
@@ -107,7 +108,7 @@ def json_documents(path, text: str) -> Iterator[tuple]:
         raise RawDataError(path, text.count("\n", 0, first.start()) + 1, line, WANTED)
 
 
-def _only_document(text) -> dict | None:
+def _only_document(text: str) -> dict[str, Any] | None:
     """
     Return the document of a file with one JSON document without repeated members: three times as fast as the general
     way.
@@ -123,7 +124,7 @@ def _only_document(text) -> dict | None:
     return value if isinstance(value, dict) and "event" not in value and _of_iperf3(value) == [value] else None
 
 
-def _of_iperf3(value) -> list[dict]:
+def _of_iperf3(value: object) -> list[dict[str, Any]]:
     found, left = [], [value]
     while left:
         value = left.pop()
@@ -141,7 +142,7 @@ class _Stream:
         self.line_number, self.document = line_number, {"start": {}, "intervals": []}
         self.torn_in: str | None = None
 
-    def add(self, event: str, data) -> None:
+    def add(self, event: str, data: object) -> None:
         """Add an event; unknown events, and intervals after a truncation, are ignored."""
         if event == "interval":
             if self.torn_in is None:
@@ -152,7 +153,7 @@ class _Stream:
     def break_off(self, text: str) -> None:
         self.torn_in = text if self.torn_in is None else self.torn_in
 
-    def whole(self) -> tuple[int | None, dict]:
+    def whole(self) -> tuple[int | None, dict[str, Any]]:
         """Return the line number and the document; the document's error says if the stream is truncated."""
         if self.torn_in is not None:
             self.document.setdefault("error", f"the stream is truncated in {self.torn_in!r}")
@@ -161,16 +162,16 @@ class _Stream:
         return self.line_number, self.document
 
 
-def _end_of_line(text, at):
+def _end_of_line(text: str, at: int) -> int:
     end = text.find("\n", at)
     return len(text) if end < 0 else end
 
 
-def _is_cut(text, error, end) -> bool:
+def _is_cut(text: str, error: json.JSONDecodeError, end: int) -> bool:
     return error.pos >= len(text[:end].rstrip()) or error.msg.startswith("Unterminated string")
 
 
-def _decode(path, text, start, line_number):
+def _decode(path: File, text: str, start: int, line_number: int) -> tuple[Any, int]:
     try:
         return _DECODER.raw_decode(text, start)
     except json.JSONDecodeError:
@@ -181,7 +182,7 @@ def _decode(path, text, start, line_number):
         raise RawDataError(path, line_number, "JSON nested too deeply", WANTED) from None
 
 
-def _refuse(path, text, start, error) -> NoReturn:
+def _refuse(path: File, text: str, error: json.JSONDecodeError) -> NoReturn:
     if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
         found = text.rstrip()[-60:].rsplit("\n", 1)[-1].strip()
         raise RawDataError(path, error.lineno, found, "a complete JSON document, which ends with '}'") from None
@@ -189,11 +190,11 @@ def _refuse(path, text, start, error) -> NoReturn:
     raise RawDataError(path, error.lineno, found, f"JSON ({error.msg})") from None
 
 
-def _as_python_writes_it(match):
+def _as_python_writes_it(match: re.Match[str]) -> str:
     return match[1] + ("NaN".rjust(len(match[2])) if match[2] else "")
 
 
-def _members(pairs):
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) == len(pairs):
         return members
@@ -241,7 +242,7 @@ def is_text(text: str) -> bool:
     return _RECOGNISED.search(text) is not None
 
 
-def text_documents(path, text: str) -> Iterator[tuple]:
+def text_documents(path: File, text: str) -> Iterator[tuple[int | None, dict[str, Any]]]:
     """Yield the tests in text output, each with the number of its first line, as documents like `json_documents`."""
     test, about, error, is_of_server = None, {}, None, False
     for number, line, is_whole, _ in lines_of(path, text):
@@ -289,9 +290,9 @@ class _TextTest:
     def __init__(self, line_number: int | None, about: dict[str, str], error: str | None):
         self.line_number, self.about, self.error = line_number, about, error
         self.is_reverse = self.is_bidir = self.is_udp = self.in_summary = False
-        self.sockets: list[dict] = []
-        self.intervals: list[dict] = []
-        self.sums: dict[str, dict] = {}
+        self.sockets: list[dict[str, Any]] = []
+        self.intervals: list[dict[str, Any]] = []
+        self.sums: dict[str, dict[str, Any]] = {}
 
     def read(self, line: str) -> None:
         if connected := _CONNECTED.search(line):
@@ -303,7 +304,7 @@ class _TextTest:
         else:
             self.is_reverse |= "Reverse mode, " in line
 
-    def add(self, line: re.Match) -> None:
+    def add(self, line: re.Match[str]) -> None:
         """Add the figures of an interval or of a summary."""
         start, end = float(line["start"]), float(line["end"])
         row = {"start": start, "end": end, "seconds": end - start}
@@ -322,7 +323,7 @@ class _TextTest:
             row |= {"snd_cwnd": round(_bits(line["cwnd"], line["cwnd_unit"]) / 8)} if line["cwnd"] else {}
             self.intervals.append({"streams": [row]})
 
-    def _add_sum(self, line, row):
+    def _add_sum(self, line: re.Match[str], row: dict[str, Any]) -> None:
         """Keep a summary; the summary of all streams comes last, and replaces those of single streams."""
         row["is_sum"] = line["stream"] == "SUM"
         suffix = "_bidir_reverse" if line["role"] == "RX" else ""
@@ -335,7 +336,7 @@ class _TextTest:
             both = {name: round(row[name] * arrived) for name in ("bytes", "bits_per_second")}
             self.sums["sum_received" + suffix] = row | both
 
-    def whole(self) -> tuple[int | None, dict]:
+    def whole(self) -> tuple[int | None, dict[str, Any]]:
         about = self.about
         n = max(len(self.sockets) // (1 + self.is_bidir), 1)
         sums = {name: row for name, row in self.sums.items() if n == 1 or row["is_sum"]}

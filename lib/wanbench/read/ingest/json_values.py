@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeGuard, TypeVar
 
 import msgspec
 from msgspec import inspect
 
 from wanbench.errors import RawDataError
 
-from .content import read_bytes, read_text
+from .content import File, Source, read_bytes, read_text
 
 LARGEST = 10**18
 """Largest allowed number; no tool prints larger ones, and smaller whole numbers fit into 64 bits."""
@@ -31,7 +31,7 @@ FREE_VALUES = 200_000
 """Number of values allowed in any file; each takes 50 to 100 bytes of memory."""
 
 
-def check_values(path, text: str, bytes_per_value: int) -> None:
+def check_values(path: File, text: str, bytes_per_value: int) -> None:
     """Raise RawDataError if long JSON has more than one value per `bytes_per_value` characters, to save memory."""
     most = max(FREE_VALUES, len(text) // bytes_per_value)
     if len(text) > most and (n := sum(map(text.count, ",[{"))) > most:
@@ -44,13 +44,12 @@ def text(value: str) -> str:
     return value.encode("utf-8", "replace").decode()
 
 
-def is_time(value) -> bool:
+def is_time(value: object) -> bool:
     """Return whether the value is a Unix time in seconds."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and abs(value) < LATEST_S and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LATEST_S  # so not NaN
 
 
-def fits(value, *shape) -> bool:
+def fits(value: object, *shape: object) -> bool:
     """
     Return whether a value is a list whose elements match `shape`, which has, for each element, either the required
     value or a function that returns whether the element is valid.
@@ -62,25 +61,25 @@ def fits(value, *shape) -> bool:
     )
 
 
-def is_count(value) -> bool:
+def is_count(value: object) -> TypeGuard[int]:
     """Return whether a value is a whole number from 0 that fits into 64 bits."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
 
 
-def are_counts(value) -> bool:
+def are_counts(value: object) -> bool:
     return isinstance(value, list) and all(map(is_count, value))
 
 
-def is_text(value) -> bool:
+def is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def is_us(value) -> bool:
+def is_us(value: object) -> bool:
     """Return whether a value can be a time in µs since a program's `origin_ns`, as programs print it in their lines."""
     return is_count(value) and value < LONGEST_US
 
 
-def members_once(pairs: list[tuple]) -> dict:
+def members_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Make a dict, as json's `object_pairs_hook`; raise ValueError if a member is repeated with different values."""
     members = dict(pairs)
     if len(members) < len(pairs) and any(members[name] != value for name, value in pairs):
@@ -88,7 +87,7 @@ def members_once(pairs: list[tuple]) -> dict:
     return members
 
 
-def read_json(path, kind: type[T], expected: str) -> T:
+def read_json(path: str | Path, kind: type[T], expected: str) -> T:
     """
     Read the object or list (`kind`: dict or list) in a JSON file of this library; raise RawDataError for anything else.
     """
@@ -102,7 +101,7 @@ def read_json(path, kind: type[T], expected: str) -> T:
     return content
 
 
-def read_objects(source, expected: str) -> list[Members]:
+def read_objects(source: Source, expected: str) -> list[Members]:
     """
     Read JSON of another program: an object, a list of objects, or an object per line; raise RawDataError otherwise.
     """
@@ -121,7 +120,7 @@ def read_objects(source, expected: str) -> list[Members]:
     return [Members(path, None, value) for value in values]
 
 
-def object_of_line(path, line_number: int, line: bytes, expected: str) -> Members:
+def object_of_line(path: File, line_number: int, line: bytes, expected: str) -> Members:
     """Read the JSON object in a line; raise RawDataError for anything else."""
     try:
         content = json.loads(line)
@@ -142,15 +141,10 @@ class Members:
 
     __slots__ = ("line_number", "path", "values", "where")
 
-    def __init__(self, path, line_number: int | None, values: dict, where: str = ""):
+    def __init__(self, path: File, line_number: int | None, values: dict[str, Any], where: str = ""):
         self.path, self.line_number, self.values, self.where = path, line_number, values, where
 
-    @classmethod
-    def none(cls, like: Members) -> Members:
-        """Return an empty object in the file of `like`."""
-        return cls(like.path, like.line_number, {})
-
-    def of(self, values: dict) -> Members:
+    def of(self, values: dict[str, Any]) -> Members:
         """Return an object with these values, whose errors name the same line of the file as this object's."""
         return Members(self.path, self.line_number, values, self.where)
 
@@ -209,16 +203,16 @@ class Members:
             self._refuse(name, value, "a whole number from 0")
         return int(value) if value >= 0 else None
 
-    def _typed(self, name, kind, expected):
+    def _typed(self, name: str, kind: type[T], expected: str) -> T | None:
         value = self.values.get(name)
         if value is not None and not isinstance(value, kind):
             self._refuse(name, value, expected)
         return value
 
-    def _place(self, name):
+    def _place(self, name: str) -> str:
         return f"{self.where}.{name}" if self.where else name
 
-    def _refuse(self, name, value, expected) -> NoReturn:
+    def _refuse(self, name: str, value: object, expected: str) -> NoReturn:
         shown = repr(value) if not isinstance(value, int) or abs(value) < LARGEST * 10 else "a huge number"
         self.refuse(f"{self._place(name)} = {shown[:80]}", expected)
 
@@ -234,12 +228,12 @@ def typed(members: Members, kind: type[T]) -> T:
         return _by_members(members, inspect.type_info(kind))
 
 
-def _by_members(members, declared: Any):
+def _by_members(members: Members, declared: Any) -> Any:
     values = {field.name: _member(members, field.name, field.type) for field in declared.fields}
     return declared.cls(**{name: value for name, value in values.items() if value is not None})
 
 
-def _member(members, name, declared: Any):
+def _member(members: Members, name: str, declared: Any) -> Any:
     null = isinstance(declared, inspect.UnionType)
     declared = declared.types[0] if null else declared
     match declared:
@@ -252,9 +246,10 @@ def _member(members, name, declared: Any):
             least = declared.ge or 0
             return members.count(name, unknown=min(least, -1), minimum=0 if least >= -1 else None)
         case inspect.FloatType():
-            return members.number(name, most=declared.le)
+            return members.number(name, most=declared.le or LARGEST)
         case inspect.BoolType():
             return members.flag(name)
         case inspect.LiteralType():
-            return members.text(name, declared.values)
-    return members.text(name)
+            return members.text(name, tuple(map(str, declared.values)))
+        case _:
+            return members.text(name)

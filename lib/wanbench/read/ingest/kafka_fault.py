@@ -14,6 +14,7 @@ import re
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -21,7 +22,7 @@ from wanbench.errors import RawDataError
 
 from .json_values import Members, are_counts, fits, is_count, is_text, is_time, is_us, text
 from .programs import LATEST_NS, LATEST_S, ROLES, SAMPLED, Program, named_file, open_document, programs, whole_lines
-from .rows import fitting
+from .rows import Row, fitting
 
 MOST_RECORDS = 10_000_000
 """Maximum number of records per producer: more than a day at 100 records/s."""
@@ -65,7 +66,7 @@ _ISR = re.compile(r"ISR (?:\[|from [\d,]+ to |updated to )([\d,]+)")
 _CONTROLLER = "Becoming the active controller"
 
 
-def read(path) -> dict[str, pd.DataFrame]:
+def read(path: str | Path) -> dict[str, pd.DataFrame]:
     """Read a fault episode's tables, without context (run, test, regions, file); RawDataError for invalid files."""
     path = Path(path)
     top = open_document(path, "a fault episode in JSON")
@@ -92,7 +93,7 @@ def read(path) -> dict[str, pd.DataFrame]:
     return {name: fitting(path, name, data) for name, data in rows.items()}
 
 
-def _fault(top: Members, settings: Members) -> dict:
+def _fault(top: Members, settings: Members) -> Row:
     times, planted = top.members("times"), top.members("damage")
     topic, client, broker = (_pairs(settings, f"{kind}_settings") for kind in ("topic", "client", "broker"))
     hit = top.values.get("hit")
@@ -136,11 +137,11 @@ def _as_text(pairs: dict[str, str]) -> str:
     return json.dumps(pairs, sort_keys=True) if pairs else ""
 
 
-def _is_error(line) -> bool:
+def _is_error(line: object) -> bool:
     return isinstance(line, list) and bool(line) and line[0] == "error"
 
 
-def _read_producer(program: Program, partitions: int, rows: dict[str, list]) -> None:
+def _read_producer(program: Program, partitions: int, rows: dict[str, list[Any]]) -> None:
     """Add one producer's rows of fault_records and fault_errors."""
     origin_ns, lines = program.events("fault producer")
     start_ns, interval_ns = -1, 0
@@ -175,7 +176,7 @@ def _read_producer(program: Program, partitions: int, rows: dict[str, list]) -> 
         rows["fault_records"].append((*row, offset if offset >= 0 else None, error))
 
 
-def _read_consumer(program: Program, partitions: int, rows: dict[str, list]) -> None:
+def _read_consumer(program: Program, partitions: int, rows: dict[str, list[Any]]) -> None:
     """Add one consumer's rows of fault_receipts and fault_errors."""
     origin_ns, lines = program.events("fault consumer")
     for number, line in lines:
@@ -194,13 +195,13 @@ def _read_consumer(program: Program, partitions: int, rows: dict[str, list]) -> 
             rows["fault_receipts"].append((program.number, *where, origin_ns / 1e9 + at / 1e6, damaged))
 
 
-def _is_record(place: list, source: list, damaged, partitions: int) -> bool:
+def _is_record(place: list[Any], source: list[Any], damaged: object, partitions: int) -> bool:
     """Return whether a record has partition and offset and, unless it is damaged, producer and sequence."""
     valid = isinstance(damaged, bool) and all(map(is_count, place)) and place[0] < partitions
     return valid and (source == [None, None] if damaged else all(map(is_count, source)))
 
 
-def _log(program: Program, partitions: int) -> list[tuple]:
+def _log(program: Program, partitions: int) -> list[tuple[Any, ...]]:
     rows = []
     for number, line in program.events("log reader")[1]:
         if isinstance(line, dict):
@@ -211,7 +212,7 @@ def _log(program: Program, partitions: int) -> list[tuple]:
     return rows
 
 
-def _group_samples(program: Program, regions: dict[int, str]) -> list[dict]:
+def _group_samples(program: Program, regions: dict[int, str]) -> list[Row]:
     """
     Return one observer's rows of table group_samples; `regions` maps consumers to regions.
 
@@ -235,7 +236,7 @@ def _group_samples(program: Program, regions: dict[int, str]) -> list[dict]:
     return rows
 
 
-def _controller_events(top: Members, path: Path) -> list[tuple]:
+def _controller_events(top: Members, path: Path) -> list[tuple[Any, ...]]:
     """
     Return the rows of table controller_events.
 

@@ -10,7 +10,7 @@ Read an open-loop load into tables open_loop_loads and open_loop_histograms.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
@@ -23,7 +23,7 @@ from wanbench.errors import RawDataError
 
 from .json_values import LARGEST, Members, text
 from .programs import json_lines, named_file, open_document
-from .rows import fitting
+from .rows import Row, fitting
 
 _SETTINGS = (
     "record_bytes", "topics", "partitions", "replication", "producers", "groups", "consumers", "batch_bytes",
@@ -31,7 +31,7 @@ _SETTINGS = (
 _TEXTS = ("payload", "acks", "compression")
 
 
-def read(path) -> dict[str, pd.DataFrame]:
+def read(path: str | Path) -> dict[str, pd.DataFrame]:
     """
     Read <stem>.load.json and the files that it names into tables; raise RawDataError if one is missing or damaged.
     """
@@ -67,13 +67,13 @@ class _Load:
         latencies = [self._counted(*side) for side in sides]
         self.fell_behind = any(map(open_loop.fell_behind, self.lates, latencies))
 
-    def _counted(self, printed: Printed, name: str) -> Counter:
+    def _counted(self, printed: Printed, name: str) -> Counter[int]:
         return sum((printed.second(n).histograms.get(name, Counter()) for n in self.counted), Counter())
 
-    def row(self) -> dict:
+    def row(self) -> Row:
         settings, sent = self.settings, self.sent
         length_s = sum(self._length_s(n) for n in self.counted)
-        worst = max(self.clocks, key=lambda clock: clock.number("error_ms") or 0.0, default=Members.none(self.top))
+        worst = max(self.clocks, key=lambda clock: clock.number("error_ms") or 0.0, default=self.top.of({}))
         late_p99 = max((open_loop.quantile(late, 0.99) or 0 for late in self.lates if late), default=None)
         errors = sum((each.errors for each in (sent, *self.groups)), Counter())
         n_sent, n_acknowledged = sent.total("n_handed"), sent.total("n_answered")
@@ -115,8 +115,8 @@ class _Load:
             "error": self.top.text("error"),
         }
 
-    def histograms(self) -> list[dict]:
-        sources: list = [("publish", None, self.sent, "publish", 0.0)]
+    def histograms(self) -> list[Row]:
+        sources: list[tuple[str, int | None, Printed, str, float]] = [("publish", None, self.sent, "publish", 0.0)]
         for number, group in enumerate(self.groups):
             error_ms = self.clocks[number].number("error_ms") or 0.0
             sources.append(("end to end", number, group, "latency", error_ms))
@@ -164,7 +164,7 @@ class Second:
     """One second of a program's output: counts by name, and histograms by name (number of records by value)."""
 
     counts: dict[str, int] = field(default_factory=dict)
-    histograms: dict[str, Counter] = field(default_factory=dict)
+    histograms: dict[str, Counter[int]] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> int:
         return self.counts.get(name, 0)
@@ -185,19 +185,21 @@ class Printed:
     """
 
     seconds: dict[int, Second] = field(default_factory=dict)
-    errors: Counter = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)
     client: str | None = None
 
     def second(self, number: int) -> Second:
         """Return a second of the schedule; an empty `Second` if nothing was printed about it."""
         return self.seconds.get(number) or Second()
 
-    def total(self, name: str, numbers=None) -> int:
+    def total(self, name: str, numbers: Iterable[int] | None = None) -> int:
         """Return the sum of the count `name` over the seconds `numbers`, by default over all seconds."""
         return sum(self.second(n)[name] for n in (self.seconds if numbers is None else numbers))
 
 
-def _read(path: Path, program: Members, title: str, counts, histograms, printed: Printed) -> None:
+def _read(
+    path: Path, program: Members, title: str, counts: Iterable[str], histograms: Iterable[str], printed: Printed
+) -> None:
     """Add one program's output to `printed`; a program that failed early has none."""
     file, sha256 = named_file(program, path)
     for number, value in json_lines(file, sha256):
@@ -225,7 +227,7 @@ def _read(path: Path, program: Members, title: str, counts, histograms, printed:
             printed.seconds.setdefault(second, Second()).add(read)
 
 
-def _histogram(line: Members, name: str) -> Counter:
+def _histogram(line: Members, name: str) -> Counter[int]:
     values = line.values.get(name)
     if not isinstance(values, list) or len(values) % 2:
         line.refuse(f"{name} = {str(values)[:40]}", "a list of alternating values and counts")

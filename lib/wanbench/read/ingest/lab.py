@@ -1,4 +1,4 @@
-"""Read a lab's own files: final counters of its links and devices, samples of its links, times of cuts, and costs."""
+"""Read a lab's own files: final counters of its links, samples of its links, times of cuts, and costs."""
 
 from __future__ import annotations
 
@@ -9,28 +9,22 @@ import pandas as pd
 
 from wanbench import tables
 from wanbench.errors import RawDataError
+from wanbench.runs import Run
 
 from .content import read_bytes
 from .json_values import is_time, object_of_line, read_json
-from .rows import core, fitting
+from .rows import Row, core, fitting
 
 LINK = ["run_id", "from_region", "to_region"]
 
 
-def read_links(path) -> dict[str, pd.DataFrame]:
+def read_links(path: str | Path) -> dict[str, pd.DataFrame]:
     """Read a lab session's final counters into table link_counters without run_id; RawDataError for another file."""
-    rows = _objects(path, "a JSON list with one object per link")
+    expected = "a JSON list with one object per link"
+    rows = read_json(path, list, expected)
+    if not all(isinstance(row, dict) for row in rows):
+        raise RawDataError(path, None, str(rows)[:200], expected)
     return {"link_counters": fitting(path, "link_counters", [row | {"run_id": None} for row in rows])}
-
-
-def read_devices(path) -> dict[str, pd.DataFrame]:
-    """
-    Read a lab session's counters into table device_counters, without context (run, test, regions, file).
-
-    Raise RawDataError if the file is not a list of such counters.
-    """
-    rows = _objects(path, "a JSON list with one object per region and device")
-    return {"device_counters": fitting(path, "device_counters", rows)}
 
 
 def of_all_sessions(counters: pd.DataFrame, run_id: str) -> pd.DataFrame:
@@ -40,21 +34,14 @@ def of_all_sessions(counters: pd.DataFrame, run_id: str) -> pd.DataFrame:
     """
     counters = counters.assign(run_id=run_id)
     if counters.duplicated(LINK).any():
-        rules: dict = {name: lambda values: values.sum(skipna=False) for name in counters if name not in LINK}
+        rules: dict[str, object] = {name: lambda each: each.sum(skipna=False) for name in counters if name not in LINK}
         rules["worst_late_ms"] = "max"
         rules["mean_late_ms"] = lambda values: values.iloc[0] if len(values) == 1 else None
         counters = counters.groupby(LINK, sort=False).agg(rules).reset_index()
     return tables.validate("link_counters", counters)
 
 
-def _objects(path, expected: str) -> list[dict]:
-    rows = read_json(path, list, expected)
-    if not all(isinstance(row, dict) for row in rows):
-        raise RawDataError(path, None, str(rows)[:200], expected)
-    return rows
-
-
-def read_cut(path) -> dict[str, pd.DataFrame]:
+def read_cut(path: str | Path) -> dict[str, pd.DataFrame]:
     """
     Read the times of one cut into table cuts; raise RawDataError unless the file holds the cut's four times in order.
     """
@@ -82,7 +69,7 @@ GROWING = (
 """The time, and counters that never decrease from one sample of a link to the next."""
 
 
-def read_samples(path) -> dict[str, pd.DataFrame]:
+def read_samples(path: str | Path) -> dict[str, pd.DataFrame]:
     """Read samples of links; a RawDataError names a line that is not a sample, or whose time or counters decrease."""
     path = Path(path)
     lines = read_bytes(path, most_bytes=LARGEST_BYTES)[1].split(b"\n")
@@ -95,7 +82,7 @@ def read_samples(path) -> dict[str, pd.DataFrame]:
     return {"link_samples": frame}
 
 
-def _sample(path, line_number, line):
+def _sample(path: Path, line_number: int, line: bytes) -> list[Row]:
     content = object_of_line(path, line_number, line, SAMPLE).values
     links = content.get("links")
     if not isinstance(links, list) or not all(isinstance(link, dict) for link in links):
@@ -104,7 +91,7 @@ def _sample(path, line_number, line):
     return [{c.name: link.get(RENAMED.get(c.name, c.name)) for c in COLUMNS} | answer for link in links]
 
 
-def _check_growth(path, frame, line_numbers):
+def _check_growth(path: Path, frame: pd.DataFrame, line_numbers: list[int]) -> None:
     before = frame.groupby(["link_from", "link_to"], sort=False)[[*GROWING]].shift()
     for name in GROWING:
         falls = (frame[name] < before[name]).fillna(False).to_numpy(dtype=bool)
@@ -140,7 +127,7 @@ class LabCost:
         return f"{spent} USD spent{killed}, {expected} USD expected{without}"
 
 
-def lab_cost(run) -> LabCost | None:
+def lab_cost(run: Run) -> LabCost | None:
     """Sum up the cost of a run's lab, with the maximum for killed sessions; None if no hosts were rented."""
     killed = sorted(run.folder.glob(f"{EXPERIMENT}/{IF_KILLED}*.json"))
     files = [run.folder / file["path"] for file in run.raw_files() if file["experiment"] == EXPERIMENT]

@@ -7,16 +7,17 @@ answers.
 """
 
 import re
+from collections.abc import Mapping
 from datetime import datetime
 
 import pandas as pd
 
 from wanbench.errors import RawDataError
 
-from .content import read_text
+from .content import File, Source, read_text
 from .json_values import LARGEST_BYTES, read_objects
 from .kafka_load.lines import lines_of
-from .rows import fitting
+from .rows import Row, fitting
 
 WANTED = "mtr's report (mtr -r) or JSON (mtr -j)"
 HEADING = re.compile(r"\s*HOST: (?P<host>\S+)\s+(?P<columns>Loss%.*)")
@@ -24,7 +25,7 @@ HOP = re.compile(r"\s*[0-9]{1,3}\.(?:\|--)?\s")
 RTTS = {"min_rtt_ms": "Best", "mean_rtt_ms": "Avg", "max_rtt_ms": "Wrst", "sd_rtt_ms": "StDev"}
 
 
-def read(source) -> dict[str, pd.DataFrame]:
+def read(source: Source) -> dict[str, pd.DataFrame]:
     """Read table pings, with regions; raise RawDataError if there is no report with a hop, or a hop cannot be read."""
     path, text = read_text(source, most_bytes=LARGEST_BYTES)
     rows = _of_json(source) if text.lstrip()[:1] in ("{", "[") else _of_report(path, text)
@@ -34,7 +35,7 @@ def read(source) -> dict[str, pd.DataFrame]:
     return {"pings": fitting(path, "pings", rows).assign(**regions)}
 
 
-def _of_json(source) -> list[dict]:
+def _of_json(source: Source) -> list[Row]:
     rows = []
     for top in read_objects(source, WANTED):
         report = top.members("report")
@@ -47,7 +48,7 @@ def _of_json(source) -> list[dict]:
     return rows
 
 
-def _of_report(path, text) -> list[dict]:
+def _of_report(path: File, text: str) -> list[Row]:
     rows, started, columns, host = [], None, None, None
     for number, line, *_ in lines_of(path, text):
         if line.startswith("Start: "):
@@ -68,7 +69,7 @@ def _of_report(path, text) -> list[dict]:
     return [row for row in rows if row]
 
 
-def _row(path, line_number, hop: str | None, values: dict) -> dict:
+def _row(path: File, line_number: int | None, hop: str | None, values: Mapping[str, float | None]) -> Row:
     sent, loss = values.get("Snt"), values.get("Loss%")
     if sent is None or loss is None or not (0 <= sent < 2**53 and 0 <= loss <= 100):
         raise RawDataError(path, line_number, f"Snt {sent}, Loss% {loss}", "echoes sent, and a loss of 0 to 100 %")

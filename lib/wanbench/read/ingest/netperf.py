@@ -14,7 +14,7 @@ import pandas as pd
 from wanbench.errors import RawDataError
 
 from . import content
-from .rows import fitting
+from .rows import Row, fitting
 
 MOST_BYTES = 50_000_000
 """Largest allowed file: about 50,000 tests of 1 kB each."""
@@ -51,7 +51,7 @@ LATENCIES = {
 }  # fmt: skip
 
 
-def read(source) -> dict[str, pd.DataFrame]:
+def read(source: content.Source) -> dict[str, pd.DataFrame]:
     """
     Read tables pings and transfers.
 
@@ -66,14 +66,14 @@ def read(source) -> dict[str, pd.DataFrame]:
         found = lines[first] if lines else "nothing"
         raise RawDataError(path, first + 1, found, "netperf's banner, '... TEST from ... to ...'")
     ends = [k for k, _ in starts[1:]] + [len(lines)]
-    rows: dict[str, list[dict]] = {}
+    rows: dict[str, list[Row]] = {}
     for (k, banner), end in zip(starts, ends, strict=True):
         name, row = _test(path, k + 1, banner, lines[k + 1 : end])
         rows.setdefault(name, []).append(row)
     return {name: fitting(path, name, found) for name, found in rows.items()}
 
 
-def _test(path, line_number: int, banner: re.Match, body: list[str]) -> tuple[str, dict]:
+def _test(path: content.File, line_number: int, banner: re.Match[str], body: list[str]) -> tuple[str, Row]:
     test = banner["test"]
     if test not in TESTS:
         raise RawDataError(path, line_number, banner[0], ALLOWED)

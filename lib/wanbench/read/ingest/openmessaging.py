@@ -29,6 +29,7 @@ from functools import cached_property
 from itertools import pairwise
 from math import nan
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -37,7 +38,7 @@ from wanbench.errors import RawDataError
 
 from .content import read_text
 from .json_values import check_values, members_once, text
-from .rows import fitting
+from .rows import Row, fitting
 
 LARGEST_BYTES = 16 << 20
 """Largest allowed file; the result of a day has about 4 MB."""
@@ -65,7 +66,7 @@ PERCENTAGE = re.compile(r"[0-9]{1,3}(\.[0-9]{1,30})?([eE][-+]?[0-9]{1,2})?", re.
 QUANTILES = re.compile(r"aggregated(?P<what>publish|publishdelay|endtoend|schedule)latencyquantiles")
 
 
-def read(path) -> dict[str, pd.DataFrame]:
+def read(path: str | Path) -> dict[str, pd.DataFrame]:
     """Read tables benchmark_runs, benchmark_windows and quantiles; a RawDataError names an invalid member."""
     path = Path(path)
     result = _Result(path, _members(path))
@@ -80,7 +81,7 @@ def read(path) -> dict[str, pd.DataFrame]:
 class _Result:
     """A result, whose members are stored under lower-case names without underscores."""
 
-    def __init__(self, path: Path, members: dict):
+    def __init__(self, path: Path, members: dict[str, Any]):
         self.path, self.members = path, {}
         for name, value in members.items():
             first, its = self.members.setdefault(re.sub(r"[_\- ]", "", name).lower(), (name, value))
@@ -90,7 +91,7 @@ class _Result:
         if not self.n_windows and not any(QUANTILES.fullmatch(name) for name in self.members):
             self.refuse("publishRate", "a result with a list of rates or with the quantiles of its run")
 
-    def run(self) -> dict:
+    def run(self) -> Row:
         return {
             **{name: self.text(name) for name in ("workload", "driver")},
             **{column: self.count(name) for column, name in COUNTS.items()},
@@ -104,7 +105,7 @@ class _Result:
         return {column: numbers if len(numbers) else unknown for column, numbers in values.items()}
 
     @cached_property
-    def quantiles(self) -> dict:
+    def quantiles(self) -> dict[str, Any]:
         parts = [_part("publish", nan, nan, np.array([]))]
         for name in self.members:
             if found := QUANTILES.fullmatch(name):
@@ -118,7 +119,7 @@ class _Result:
                     values = self.windowed(name)
                     parts.append(_part(what, np.arange(len(values)), share, values))
         whats, *numbers = zip(*parts, strict=True)
-        columns: dict = dict(zip(("window", "quantile", "latency_ms"), map(np.concatenate, numbers), strict=True))
+        columns = dict[str, Any](zip(("window", "quantile", "latency_ms"), map(np.concatenate, numbers), strict=True))
         columns["what"] = pd.array(whats, dtype="str").repeat([len(values) for *_, values in parts])
         known = ~np.isnan(columns["latency_ms"])
         return columns if known.all() else {name: values[known] for name, values in columns.items()}
@@ -181,7 +182,7 @@ class _Result:
     def get(self, name: str):
         return self.members.get(name.lower(), (name, None))[1]
 
-    def checked(self, name: str, value) -> float | None:
+    def checked(self, name: str, value: object) -> float | None:
         """Check that a value is a finite number; return None for null and NaN, which mean "not measured"."""
         if value is None or value == "NaN" or value != value:
             return None
@@ -195,13 +196,13 @@ class _Result:
         raise RawDataError(self.path, None, text(f"{given[:60]} = {found}"), expected)
 
 
-def _part(what: str, windows, shares, values: np.ndarray) -> tuple:
+def _part(what: str, windows: float | np.ndarray, shares: float | np.ndarray, values: np.ndarray) -> tuple[Any, ...]:
     """Return columns of table quantiles for one kind of latency: what, window, quantile, latency in ms."""
     latencies = values if UNITS_PER_MS[what] == 1 else values / UNITS_PER_MS[what]
     return what, *np.broadcast_arrays(windows, shares, latencies)
 
 
-def _members(path: Path) -> dict:
+def _members(path: Path) -> dict[str, Any]:
     _, content = read_text(path, most_bytes=LARGEST_BYTES)
     check_values(path, content, BYTES_PER_VALUE)
     try:

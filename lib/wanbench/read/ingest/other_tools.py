@@ -6,14 +6,14 @@ from pathlib import Path
 
 from wanbench.errors import RawDataError
 
-from .content import as_utf8, decompressed
+from .content import File, as_utf8, decompressed
 
 OPENING_BYTES = 4096
 """Number of bytes at the start of a file in which a tool is recognised."""
 
 
 @cache
-def _tools() -> list[tuple[str, re.Pattern, str]]:
+def _tools() -> list[tuple[str, re.Pattern[str], str]]:
     """Return each tool's name, the pattern of its first lines, and advice; the first match counts."""
     lines = Path(__file__).with_name("other_tools.tsv").read_text("utf-8").splitlines()[1:]
     rows = (line.split("\t") for line in lines)
@@ -35,7 +35,7 @@ def recognised(opening: str, reader: str = "") -> str:
     return ""
 
 
-def recognised_file(path, reader: str) -> str:
+def recognised_file(path: File, reader: str) -> str:
     """Describe, as `recognised` does, which tool a file's first lines look like; "" if it cannot be read as text."""
     try:
         with decompressed(path) as (_, file):

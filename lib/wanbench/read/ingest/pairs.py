@@ -88,7 +88,7 @@ def summarise_pairs(
     return tables.validate("pairs", pairs.fillna({"n_tests": 0, "n_transfers": 0}).reset_index())
 
 
-def _of_pairs(run, name):
+def _of_pairs(run: Mapping[str, pd.DataFrame], name: str) -> pd.DataFrame:
     if name not in run:
         if name != "tests" and (name == "pings" or "pings" in run):
             return tables.from_rows(name, [])
@@ -100,7 +100,7 @@ def _of_pairs(run, name):
     return frame
 
 
-def _disturbed(echoes, sources):
+def _disturbed(echoes: pd.DataFrame, sources: pd.DataFrame | None) -> pd.Series:
     """
     Return a mask of the echoes measured while a link was cut or changed, as the folder of their raw file shows;
     imported echoes never are.
@@ -109,7 +109,7 @@ def _disturbed(echoes, sources):
     return echoes.source_file.str.startswith(("cut/", "shorten/")) & ~foreign
 
 
-def _by_sender(transfers):
+def _by_sender(transfers: pd.DataFrame) -> pd.DataFrame:
     kept = transfers[(transfers.protocol == "TCP") & transfers.throughput_bps.notna() & transfers.error.isna()]
     reverse = kept.direction == "reverse"
     senders = kept.from_region.where(~reverse, kept.to_region)
@@ -117,7 +117,7 @@ def _by_sender(transfers):
     return kept.assign(from_region=senders, to_region=receivers)
 
 
-def _count(index, of_echoes, pings, column):
+def _count(index: pd.Index, of_echoes: pd.Series, pings: pd.DataFrame, column: str) -> pd.Series:
     """Add the counts in rows of table pings to the numbers of single echoes; null if a row lacks its count."""
     groups = [pings[name] for name in PAIR]
     counted = pings[column].groupby(groups).sum().reindex(index).fillna(0)
@@ -126,7 +126,7 @@ def _count(index, of_echoes, pings, column):
     return total.mask(unknown)
 
 
-def _rtt_ms(echoes, pings, rtt):
+def _rtt_ms(echoes: pd.DataFrame, pings: pd.DataFrame, rtt: str) -> pd.Series:
     # -inf stands for "smaller than all others", so that minimum, mean and median are right; it becomes null below
     replies = echoes[~echoes.lost]
     bounded = replies.rtt_ms.isna() & replies.error.str.startswith("time<").fillna(False).astype(bool)
@@ -136,7 +136,7 @@ def _rtt_ms(echoes, pings, rtt):
     return pd.concat([by_test, summarised]).groupby(PAIR).median().replace(-np.inf, np.nan)
 
 
-def _statistic(pings, rtt):
+def _statistic(pings: pd.DataFrame, rtt: str) -> pd.Series:
     """Return the column of pings for this statistic; raise ParameterError if one of the sources lacks it."""
     has = pings[list(RTT_COLUMNS.values())].notna().groupby(pings.source_file).any()
     lacking = has[~has[RTT_COLUMNS[rtt]] & has.any(axis=1)]
@@ -147,18 +147,18 @@ def _statistic(pings, rtt):
     return pings[RTT_COLUMNS[rtt]]
 
 
-def _points(regions):
+def _points(regions: pd.DataFrame | None) -> dict[str, tuple[float, float]]:
     if regions is None:
         return {}
-    regions = tables.validate("regions", regions)
-    if not regions.name.is_unique:
-        twice = regions.name[regions.name.duplicated()].iloc[0]
+    known = tables.validate("regions", regions)
+    if not known.name.is_unique:
+        twice = known.name[known.name.duplicated()].iloc[0]
         raise ParameterError(f"table regions holds {twice} more than once.")
-    points = zip(regions.latitude_deg.tolist(), regions.longitude_deg.tolist(), strict=True)
-    return dict(zip(regions.name, points, strict=True))
+    points = zip(known.latitude_deg.tolist(), known.longitude_deg.tolist(), strict=True)
+    return dict(zip(known.name, points, strict=True))
 
 
-def _distance_km(a, b, points):
+def _distance_km(a: str, b: str, points: Mapping[str, tuple[float, float]]) -> float:
     try:
         if a not in points and b not in points:
             return distance_km(a, b)

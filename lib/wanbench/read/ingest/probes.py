@@ -11,12 +11,10 @@ from .content import read_bytes
 from .rows import fitting
 
 MOST = 1_000_000  # packets of a test; a line is shorter than 100 bytes
-_EXPECTED = (
-    '"probes COUNT BYTES BEGAN_US", a line "NUMBER SENT_US RECEIVED_US" per packet, and "end" with three numbers'
-)
+_EXPECTED = '"probes COUNT BYTES BEGAN_US", a line "NUMBER SENT_US RECEIVED_US" per packet, "end" with three numbers'
 
 
-def read(path) -> dict[str, pd.DataFrame]:
+def read(path: str | Path) -> dict[str, pd.DataFrame]:
     """Read the output of the probe's receiver; raise RawDataError if the output is incomplete or another program's."""
     lines = read_bytes(Path(path), most_bytes=100 * MOST)[1].decode("ascii", "replace").splitlines()
     words = [line.split() for line in lines]

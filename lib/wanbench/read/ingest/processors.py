@@ -11,7 +11,7 @@ Read CPU times of brokers and machines, <stem>.processors.jsonl, into table metr
   processors" (including idle time), "busy processors" (without idle and iowait) and "interrupts" (irq and softirq).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -42,7 +42,7 @@ _IDLE, _INTERRUPTS = (3, 4), (5, 6)
 """Positions in the first line of /proc/stat of idle and iowait, and of irq and softirq."""
 
 
-def read_brokers(path) -> dict[str, pd.DataFrame]:
+def read_brokers(path: str | Path) -> dict[str, pd.DataFrame]:
     """Read a broker's samples, without context (run, test, regions, file); a RawDataError names an invalid line."""
     path = Path(path)
     first, samples = _samples(path, *OF_BROKER, needed=("node_id",))
@@ -55,10 +55,10 @@ def read_brokers(path) -> dict[str, pd.DataFrame]:
         if (started := sample.number("starting_ticks", most=MOST)) is not None:
             rows.append((at_s, "start_ticks", started, "", False))
     about = {"node_id": first.count("node_id"), "host": first.text("host"), "subject": "broker", "source": "process"}
-    return _metrics(path, rows, ("at_s", "metric", "value", "unit", "cumulative"), about)
+    return _metrics(path, pd.DataFrame(rows, columns=["at_s", "metric", "value", "unit", "cumulative"]), about)
 
 
-def read_machines(path) -> dict[str, pd.DataFrame]:
+def read_machines(path: str | Path) -> dict[str, pd.DataFrame]:
     """Read a machine's samples, without context (run, test, regions, file); a RawDataError names an invalid line."""
     path = Path(path)
     first, samples = _samples(path, *OF_MACHINE)
@@ -77,7 +77,7 @@ def read_machines(path) -> dict[str, pd.DataFrame]:
     driver = path.with_name(f"{path.name.partition('.processors.jsonl')[0]}.driver.json")
     rows += _driver(driver) if driver.exists() else []
     about = {"source": "processors", "host": first.text("host"), "metric": "used_s", "unit": "s", "cumulative": True}
-    return _metrics(path, rows, ("at_s", "subject", "value"), about)
+    return _metrics(path, pd.DataFrame(rows, columns=["at_s", "subject", "value"]), about)
 
 
 def _samples(
@@ -104,13 +104,12 @@ def _samples(
     return first, others()
 
 
-def _metrics(path, rows: list[tuple], columns: tuple[str, ...], about: dict) -> dict[str, pd.DataFrame]:
-    frame = pd.DataFrame(rows, columns=columns)
+def _metrics(path: Path, frame: pd.DataFrame, about: Mapping[str, object]) -> dict[str, pd.DataFrame]:
     at_utc = pd.to_datetime(frame.pop("at_s").astype(float), unit="s", utc=True)
     return {"metrics": fitting(path, "metrics", {**frame, "at_utc": at_utc, **about})}
 
 
-def _driver(path: Path) -> list[tuple]:
+def _driver(path: Path) -> list[tuple[float, str, float]]:
     pairs = read_json(path, dict, DRIVER_FILE).get("at_s_and_used_s") or ()
     try:
         (began_s, before), (ended_s, after) = ((float(at), float(used)) for at, used in pairs)

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NoReturn
 
 from wanbench.errors import RawDataError
 
@@ -41,11 +42,11 @@ class Program:
     path: Path
     sha256: str
 
-    def lines(self) -> list[tuple]:
+    def lines(self) -> list[tuple[int, Any]]:
         """Return the line number and the value of each line, without a truncated last line."""
         return json_lines(self.path, self.sha256)
 
-    def events(self, name: str) -> tuple[int, Iterator[tuple]]:
+    def events(self, name: str) -> tuple[int, Iterator[tuple[int, Any]]]:
         """
         Check that the first line identifies program `name`; return the origin of the program's times (Unix ns), and the
         number and value of each further line.
@@ -58,18 +59,18 @@ class Program:
         self.check(1, first, valid, f"the first line of a {name}, with origin_ns")
         return origin_ns, iter(lines[1:])
 
-    def check(self, number: int, value, valid: bool, expected: str) -> None:
+    def check(self, number: int, value: object, valid: bool, expected: str) -> None:
         """Raise RawDataError, with the line's number and value and what was expected, unless `valid` is true."""
         if not valid:
             raise RawDataError(self.path, number, text(str(value)[:100]), expected)
 
-    def error(self, origin_ns: int, number: int, line: list) -> dict:
+    def error(self, origin_ns: int, number: int, line: list[Any]) -> dict[str, Any]:
         """Check a line ["error", µs since the origin, kind, message], and return it as a row of table fault_errors."""
         self.check(number, line, fits(line, "error", is_us, is_text, is_text), "time, name and text of an error")
         about = {"role": self.role, "client": self.number, "at_s": origin_ns / 1e9 + line[1] / 1e6}
         return about | {"kind": text(line[2]), "message": text(line[3])}
 
-    def cluster_samples(self, partitions: int | None = None) -> list[tuple]:
+    def cluster_samples(self, partitions: int | None = None) -> list[tuple[Any, ...]]:
         """
         Return rows of `SAMPLED` from the output of an observer of the cluster.
 
@@ -102,10 +103,9 @@ class Program:
         return rows
 
 
-def _are_states(states, most: int | None) -> bool:
+def _are_states(value: object, most: int | None) -> bool:
     shape = (lambda leader: leader is None or is_count(leader)), are_counts
-    fitting = isinstance(states, list) and all(fits(state, *shape) for state in states)
-    return fitting and (most is None or len(states) <= most)
+    return isinstance(value, list) and all(fits(one, *shape) for one in value) and (most is None or len(value) <= most)
 
 
 def whole_lines(path: Path, sha256: str) -> list[bytes]:
@@ -120,7 +120,7 @@ def whole_lines(path: Path, sha256: str) -> list[bytes]:
     return content[: content.rfind(b"\n") + 1].splitlines()
 
 
-def json_lines(path: Path, sha256: str) -> list[tuple]:
+def json_lines(path: Path, sha256: str) -> list[tuple[int, Any]]:
     """Read the line number and the JSON value of each complete line of a file with this SHA-256."""
     values = []
     for number, line in enumerate(whole_lines(path, sha256), 1):
@@ -168,7 +168,7 @@ def programs(top: Members, path: Path) -> list[Program]:
     return programs
 
 
-def _refuse_constant(name):
+def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 

@@ -74,7 +74,6 @@ _BUILTIN = {
     "probes": Reader(probes.read, "*.txt.gz"),
     "shorten": Reader(ping.read, "*.txt"),
     "links": (Reader(lab.read_links, "*.json", tables=("link_counters",)), Reader(lab.read_samples, "*.samples.jsonl")),
-    "devices": Reader(lab.read_devices, "counters*.json"),
     "host_metrics": Reader(host_metrics.read, "*.sadf.json", loose=True),
     "broker_actions": Reader(broker_actions.read, "*.actions.json"),
     "broker_metrics": Reader(broker_metrics.read, "*.prom.txt", loose=True),

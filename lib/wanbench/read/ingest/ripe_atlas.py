@@ -6,17 +6,16 @@ only the time of its start, in whole seconds, so only the first reply has a time
 without echoes (unknown host, no network) is a row of table unread.
 """
 
-import pandas as pd
-
 from wanbench.errors import RawDataError
 
+from .content import Source
 from .json_values import Members, read_objects
-from .rows import fitting
+from .rows import Row, Rows, fitting
 
 WANTED = "ping results of RIPE Atlas in JSON, as its API gives them"
 
 
-def read(source) -> dict[str, pd.DataFrame | list[dict]]:
+def read(source: Source) -> dict[str, Rows]:
     """
     Return table "echoes", with regions, and in "unread" the error of each result that cannot be read.
 
@@ -42,8 +41,8 @@ def read(source) -> dict[str, pd.DataFrame | list[dict]]:
     return {"echoes": frame} | ({"unread": [error.row() for error in unread]} if unread else {})
 
 
-def _echoes(result: Members, number: int) -> list[dict]:
-    rows: list[dict] = []
+def _echoes(result: Members, number: int) -> list[Row]:
+    rows: list[Row] = []
     n_lost = n_answered = n_late = 0
     target, address = result.text("dst_name"), result.text("dst_addr")
     for echo in result.list("result"):

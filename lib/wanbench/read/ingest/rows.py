@@ -10,6 +10,7 @@ from contextlib import suppress
 from functools import cache
 from itertools import chain
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,10 @@ from wanbench import tables
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.tables.columns import Column
 
-Rows = pd.DataFrame | pa.Table | list[dict]
+from .content import File
+
+Row = dict[str, Any]  # a row of a table, by column
+Rows = pd.DataFrame | pa.Table | list[Row]
 NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
 
 
@@ -29,7 +33,7 @@ def core(name: str) -> tuple[Column, ...]:
     return tuple(column for column in tables.table(name).columns if column not in tables.CONTEXT)
 
 
-def fitting(path, name: str, data: list[dict] | Mapping) -> pd.DataFrame:
+def fitting(path: File, name: str, data: list[Row] | Mapping[str, Any]) -> pd.DataFrame:
     """
     Return table `name` without its context (run, test, regions, file), with checked values and the declared dtypes.
 
@@ -55,7 +59,7 @@ def _empty(name: str) -> pd.DataFrame:
     return pd.DataFrame({column.name: pd.Series([], dtype=column.dtype) for column in core(name)})
 
 
-def joined(name: str, files: Sequence[tuple[Rows, Mapping]]) -> pd.DataFrame:
+def joined(name: str, files: Sequence[tuple[Rows, Mapping[str, object]]]) -> pd.DataFrame:
     """
     Join the rows of several files into table `name`, and add the context columns from each file's context.
 
@@ -72,7 +76,7 @@ def joined(name: str, files: Sequence[tuple[Rows, Mapping]]) -> pd.DataFrame:
     return tables.validate(name, frame)
 
 
-def _concatenated(name: str, files: list) -> pd.DataFrame:
+def _concatenated(name: str, files: list[Any]) -> pd.DataFrame:
     if isinstance(files[0], list):
         return pd.DataFrame(_of_rows(name, list(chain.from_iterable(files))))
     if isinstance(files[0], pa.Table):
@@ -80,7 +84,7 @@ def _concatenated(name: str, files: list) -> pd.DataFrame:
     return pd.concat(files, ignore_index=True)
 
 
-def _of_rows(name: str, rows: list[dict]) -> dict[str, pd.Series]:
+def _of_rows(name: str, rows: list[Row]) -> dict[str, pd.Series]:
     names, n = [column.name for column in core(name)], len(rows)
     try:  # where each row has every column, this is faster
         cells = np.fromiter(map(itemgetter(*names), rows), np.dtype((object, len(names))), n).T
@@ -89,7 +93,7 @@ def _of_rows(name: str, rows: list[dict]) -> dict[str, pd.Series]:
     return {column.name: _of_values(column, list(values)) for column, values in zip(core(name), cells, strict=True)}
 
 
-def _of_values(column: Column, values) -> pd.Series:
+def _of_values(column: Column, values: list[Any]) -> pd.Series:
     """Convert values by Arrow, which is fast, if all have the column's type; return them as objects otherwise."""
     wanted = column.arrow_field().type
     with suppress(pa.ArrowException, OverflowError, UnicodeEncodeError):
@@ -99,11 +103,11 @@ def _of_values(column: Column, values) -> pd.Series:
     return pd.Series(values, dtype=object)
 
 
-def _is_single(values) -> bool:
+def _is_single(values: Any) -> bool:
     return not isinstance(values, list) and np.ndim(values) == 0
 
 
-def _series(values, n: int, dtype: str) -> pd.Series:
+def _series(values: Any, n: int, dtype: str) -> pd.Series:
     if _is_single(values):  # taken from an array of one: no Python object per row
         return pd.Series(pd.array([values], dtype=dtype)).take(np.zeros(n, int)).reset_index(drop=True)
     return pd.Series(values, dtype=object if isinstance(values, list) else None)

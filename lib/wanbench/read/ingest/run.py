@@ -4,10 +4,11 @@ import gc
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -21,10 +22,11 @@ from wanbench.runs import Run
 from wanbench.runs.raw import sha256
 from wanbench.runs.read import THINNED
 
+from .content import file_sha256
 from .lab import of_all_sessions
 from .other_tools import recognised_file
 from .readers import ALWAYS, Reader, reader_in_run, reader_of
-from .rows import Rows, joined
+from .rows import Row, Rows, joined
 from .trials import of_plan, trials
 
 RECORD = "ingested.json"
@@ -32,7 +34,7 @@ RECORD = "ingested.json"
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def _uncollected() -> Generator[None]:
     """Pause the garbage collector: rows have no cycles, and to search them for cycles takes a sixth of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
@@ -43,7 +45,7 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def tabulate(folder, target=None) -> dict[str, pd.DataFrame]:
+def tabulate(folder: str | Path | Run, target: str | Path | None = None) -> dict[str, pd.DataFrame]:
     """
     Read all tables of a run as `read_run` does, add the flags of the plausibility rules, and write each table to
     `<target>/<name>.parquet`.
@@ -82,16 +84,16 @@ def is_current(target: Path, run_folder: Path) -> bool:
     return _hashes(recorded) == _hashes(_made_from(run_folder, recorded))
 
 
-def _hashes(made_from: dict) -> dict:
+def _hashes(made_from: dict[str, Any]) -> dict[str, str]:
     return {name: about["sha256"] for name, about in made_from.items()}
 
 
-def _made_from(run_folder: Path, recorded: dict) -> dict:
+def _made_from(run_folder: Path, recorded: dict[str, Any]) -> dict[str, Any]:
     """
     Return the hash of the readers, and the size, time and hash of the run's journal and manifest. A file with the
     recorded size and time is taken to have the recorded hash.
     """
-    found: dict = {"readers": {"sha256": _readers()}}
+    found: dict[str, Any] = {"readers": {"sha256": _readers()}}
     for path in (run_folder / name for name in ("journal.jsonl", "manifest.json", THINNED)):
         if path.is_file():
             status, known = path.stat(), recorded.get(path.name, {})
@@ -108,7 +110,7 @@ def _readers() -> str:
     return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
 
 
-class CampaignTables(Mapping):
+class CampaignTables(Mapping[str, pd.DataFrame]):
     """
     The tables of several runs, in Parquet, by name. A table is read into memory when it is first used; `query` reads
     only the columns and rows that a query needs.
@@ -152,7 +154,7 @@ class CampaignTables(Mapping):
                 raise ParameterError(f"sql: {error}") from error
 
 
-def tabulate_campaign(campaign: str, folder=None, *, again: bool = False) -> CampaignTables:
+def tabulate_campaign(campaign: str, folder: str | Path | None = None, *, again: bool = False) -> CampaignTables:
     """
     Write the tables of each new or changed run of a campaign as `tabulate` does, and return the tables of all its runs.
 
@@ -174,7 +176,7 @@ def tabulate_campaign(campaign: str, folder=None, *, again: bool = False) -> Cam
 
 
 @_uncollected()
-def read_run(folder) -> dict[str, pd.DataFrame]:
+def read_run(folder: str | Path | Run) -> dict[str, pd.DataFrame]:
     """
     Read all tables of a run, finished or not: tests, links, echoes, transfers, intervals, cuts, link_counters and
     unread, and tables of Kafka and of metrics, if there are any.
@@ -206,7 +208,7 @@ def read_run(folder) -> dict[str, pd.DataFrame]:
 
 
 @_uncollected()
-def read_files(paths: Iterable, experiment: str) -> dict[str, pd.DataFrame]:
+def read_files(paths: Iterable[str | Path], experiment: str) -> dict[str, pd.DataFrame]:
     """
     Read files that other scripts wrote into tables without run and regions.
 
@@ -227,16 +229,16 @@ def read_files(paths: Iterable, experiment: str) -> dict[str, pd.DataFrame]:
 class _Files:
     def __init__(self, run_id: str | None):
         self._run_id = run_id
-        self._rows: dict[str, list[tuple[Rows, dict]]] = {}
-        self._unread: list[dict] = []
+        self._rows: dict[str, list[tuple[Rows, Row]]] = {}
+        self._unread: list[Row] = []
 
-    def read(self, reader: Reader, path: Path, context: dict, expected: str | None = None, tool: str = "") -> None:
+    def read(self, reader: Reader, path: Path, context: Row, expected: str | None = None, tool: str = "") -> None:
         """Read a file, or add a row of table unread. `tool` is the `experiment` of `read_files`, "" in a run folder."""
         try:
             if _plain(path) != str(path) or "\0" in str(path):
                 raise RawDataError(path, None, path.name, "a name in UTF-8 without NUL")
-            if expected is not None:
-                _check(path, expected)
+            if expected is not None and (found := file_sha256(path)) != expected:
+                raise RawDataError(path, None, f"SHA-256 {found}", f"SHA-256 {expected}, as the journal says")
             for name, rows in reader.read(path).items():
                 self._rows.setdefault(name, []).append((rows, context))
         except RawDataError as error:
@@ -254,15 +256,6 @@ class _Files:
         return by_name | {name: joined(name, rows) for name, rows in self._rows.items() if name not in by_name}
 
 
-def _check(path, expected):
-    try:
-        hashed = sha256(path)
-    except (OSError, ValueError) as error:
-        raise RawDataError(path, None, getattr(error, "strerror", None) or error, "a file that can be read") from error
-    if hashed != expected:
-        raise RawDataError(path, None, f"SHA-256 {hashed}", f"SHA-256 {expected}, as the journal says")
-
-
-def _plain(text) -> str:
+def _plain(text: object) -> str:
     """Return text that a table can store: bytes in a file name that are not UTF-8 are escaped."""
     return str(text).encode("utf-8", "backslashreplace").decode()

@@ -7,6 +7,7 @@ adding. What is lost is the order of echoes, and the time of each: `sequence` an
 """
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -23,9 +24,11 @@ from . import ping
 
 ENDING = ".counts.parquet"
 ORDER = ("sequence", "received_at_s")
+MOST = 100_000_000
+"""Most echoes of a file, more than of a week with a hundred a second: a damaged count must not fill the memory."""
 
 
-def thin(folder, *, dry: bool = False) -> tuple[int, int, int]:
+def thin(folder: str | Path | Run, *, dry: bool = False) -> tuple[int, int, int]:
     """
     Replace each text output of experiment ping in a finished run by its counts (see the module), if these are smaller.
 
@@ -72,13 +75,15 @@ def _counts(echoes: pa.Table) -> pa.Table:
     return counted.rename_columns([*names, "n"])
 
 
-def read(source) -> dict[str, pa.Table]:
+def read(source: str | Path) -> dict[str, pa.Table]:
     """Read counts into table echoes, one row per echo, with null sequences and times."""
     try:
         counts = pq.read_table(source, partitioning=None)
+        if sum(counts["n"].to_pylist()) > MOST:
+            raise ValueError(f"more than {MOST:,} echoes")
         echoes = counts.drop_columns("n").take(np.repeat(np.arange(len(counts)), counts["n"].to_numpy()))
         for name in ORDER:
             echoes = echoes.append_column(name, pa.nulls(len(echoes), ping.SCHEMA.field(name).type))
         return {"echoes": echoes.select(ping.SCHEMA.names).cast(ping.SCHEMA)}
-    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+    except (pa.ArrowException, OSError, TypeError, ValueError, KeyError) as error:
         raise RawDataError(source, None, error, "counts of echoes in Parquet") from error

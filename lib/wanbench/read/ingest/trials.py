@@ -1,6 +1,8 @@
 """Read the settings of a run's trials from its plan into table trials."""
 
 import json
+import re
+from typing import Any
 
 import pandas as pd
 
@@ -50,7 +52,7 @@ def of_plan(run: Run, name: str, frame: pd.DataFrame) -> pd.DataFrame:
         raise RawDataError(run.folder / "journal.jsonl", 1, error, "a plan of trials") from error
 
 
-def _row(run_id, test, experiment):
+def _row(run_id: str, test: dict[str, Any], experiment: dict[str, Any]) -> dict[str, Any]:
     link, load = experiment.get("link") or {}, _of_all_producers(experiment["load"])
     background = experiment.get("background") or {}
     row = {name: test[name] for name in ("block", "setting", "from_region", "to_region")}
@@ -59,12 +61,12 @@ def _row(run_id, test, experiment):
     row |= {name: experiment.get(name) for name in ("security", "gateway_bps", "system", "cluster")}
     return row | {
         "acks": None if load.get("acks") is None else str(load["acks"]),
-        "client_regions": None if experiment.get("client_regions") is None else len(experiment["client_regions"]),
+        "client_regions": len({re.sub(r"/\d+$", "", name) for name in experiment.get("client_regions") or ()}) or None,
         **_kafka_settings(experiment, load),
     }
 
 
-def _of_all_producers(load):
+def _of_all_producers(load: dict[str, Any]) -> dict[str, Any]:
     """Return an open-loop load, or an OpenMessaging workload, with names of columns as keys."""
     if isinstance(load.get("workload"), dict):
         return _of_workload(load["workload"], load["driver"])
@@ -75,7 +77,7 @@ def _of_all_producers(load):
     return load | {"producers": producers, "consumer_groups": load["groups"], "target_records_per_s": each}
 
 
-def _of_workload(workload, driver):
+def _of_workload(workload: dict[str, Any], driver: dict[str, Any]) -> dict[str, Any]:
     """Return a workload of the OpenMessaging Benchmark, with names of columns as keys."""
     producers = workload["topics"] * workload["producersPerTopic"]
     return {
@@ -91,12 +93,10 @@ def _of_workload(workload, driver):
     }
 
 
-def _kafka_settings(experiment, load):
+def _kafka_settings(experiment: dict[str, Any], load: dict[str, Any]) -> dict[str, Any]:
     """Return columns from the settings of topics, clients and brokers, which a plan stores as pairs of text."""
     brokers = dict(experiment.get("broker_settings") or ())
-    topics, producers, consumers = (
-        dict(load.get(f"{kind}_settings") or ()) for kind in ("topic", "producer", "consumer")
-    )
+    topics, producers, consumers = (dict(load.get(f"{of}_settings") or ()) for of in ("topic", "producer", "consumer"))
     numbers = {"min_insync": {**brokers, **topics}.get("min.insync.replicas")}
     for way, settings in (("send", producers), ("receive", consumers)):
         size = settings.get(f"{way}.buffer.bytes", settings.get(f"socket.{way}.buffer.bytes"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,14 +12,13 @@ from wanbench import regions as catalogue_of_regions
 from wanbench.formatting import count, number, quantity
 from wanbench.regions import LIGHT_RTT_MS_PER_KM
 
-from .light import light_flags
-from .places import Area, great_circle_km, kilometres_to, locate, position
-from .rule import IMPOSSIBLE, RULES, SUSPECT
+from .light import FAR_LIGHT_MS, light_flags
+from .places import Area, Degrees, great_circle_km, kilometres_to, locate, position
+from .rule import IMPOSSIBLE, RULES, SUSPECT, Flagged
 
 COORDINATES = RULES["coordinates"]
 # Added to both RTTs before they are compared, so that the last mile of near landmarks matters less.
 OFFSET_MS = 10.0
-FAR_LIGHT_MS = 5.0  # Over paths that light takes less time for, the last mile dominates the RTT.
 USUAL_INFLATION = 1.5  # RTT over light in fibre; used if no pair is far enough apart to compute it.
 MIN_LANDMARKS = 3  # Three discs are needed to bound an area on all sides.
 MIN_FOR_FIT = 6  # Minimum of regions, and of landmarks per region, to judge a fit of RTT to distance.
@@ -34,6 +34,7 @@ SAME_PLACE_KM = 30.0  # Places within this distance are in one city.
 FAR_KM = 500.0  # RTTs do not distinguish places that are nearer to each other.
 N_POINTS = 400  # Points of an area at which the fit is computed: close enough together to find its minimum.
 MAX_CITIES = 5  # Cities that a flag lists.
+Blame = tuple[str, str, str, float, float]  # as `_verdict` returns it
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class _Region:
     landmarks: pd.DataFrame
     usual: float
 
-    def score(self, latitude, longitude) -> np.ndarray:
+    def score(self, latitude: Degrees, longitude: Degrees) -> np.ndarray:
         """
         Return, for each place, how badly the region's RTTs fit the distances from the place to the landmarks.
 
@@ -83,9 +84,7 @@ class _Region:
         return {name: place for (name, place), km in zip(places.items(), away, strict=True) if km > FAR_KM}
 
 
-def check_coordinates(
-    rtts: pd.DataFrame, unexplained: np.ndarray, places: pd.DataFrame
-) -> tuple[list[dict], np.ndarray]:
+def check_coordinates(rtts: pd.DataFrame, unexplained: np.ndarray, places: pd.DataFrame) -> Flagged:
     """
     Flag regions with wrong coordinates, and their RTTs that are faster than light; return the flags and a mask of these
     RTTs.
@@ -116,7 +115,7 @@ def _unordered(rtts: pd.DataFrame) -> pd.DataFrame:
     return frame.groupby(["region_a", "region_b"], as_index=False).min()
 
 
-def _landmarks(region, pairs, places, without) -> pd.DataFrame:
+def _landmarks(region: str, pairs: pd.DataFrame, places: pd.DataFrame, without: Collection[str]) -> pd.DataFrame:
     first, second = pairs.region_a.to_numpy(dtype=object), pairs.region_b.to_numpy(dtype=object)
     mine = np.flatnonzero((first == region) | (second == region))
     other = np.where(first == region, second, first)[mine]
@@ -127,7 +126,7 @@ def _landmarks(region, pairs, places, without) -> pd.DataFrame:
     return pd.DataFrame({"region": places.index[kept]} | columns | {"rtt_ms": pairs.rtt_ms.to_numpy()[mine[used]]})
 
 
-def _region(name, pairs, places, without) -> _Region:
+def _region(name: str, pairs: pd.DataFrame, places: pd.DataFrame, without: Collection[str]) -> _Region:
     place = places.loc[name]
     light_ms = pairs.light_ms.to_numpy()
     far = light_ms > FAR_LIGHT_MS
@@ -136,9 +135,9 @@ def _region(name, pairs, places, without) -> _Region:
     return _Region(name, lat, lon, within, _landmarks(name, pairs, places, without), usual)
 
 
-def _blamed(pairs: pd.DataFrame, places: pd.DataFrame) -> list[tuple]:
+def _blamed(pairs: pd.DataFrame, places: pd.DataFrame) -> list[tuple[str, str, str, str, float, float]]:
     names = sorted({*pairs.region_a, *pairs.region_b})
-    blamed: dict[str, tuple] = {}
+    blamed: dict[str, Blame] = {}
     while True:  # greedy set cover: blame the region in the most pairs that are too fast, drop its pairs, and repeat
         left = pairs[(pairs.rtt_ms < pairs.fibre_ms) & ~pairs.region_a.isin(blamed) & ~pairs.region_b.isin(blamed)]
         counts = pd.concat([left.region_a, left.region_b]).value_counts()
@@ -167,7 +166,7 @@ def _blamed(pairs: pd.DataFrame, places: pd.DataFrame) -> list[tuple]:
     return [(name, *flagged) for name, flagged in blamed.items()]
 
 
-def _best(counts: pd.Series, left, pairs, places, blamed):
+def _best(counts: pd.Series, left: pd.DataFrame, pairs: pd.DataFrame, places: pd.DataFrame, blamed: set[str]):
     """
     Among regions with many impossibly fast pairs (`counts`), return the one that fits another place best; None if none
     does.
@@ -188,11 +187,13 @@ def _best(counts: pd.Series, left, pairs, places, blamed):
     return best[1:] if best else None
 
 
-def _exchanged(suspected, pairs, places, blamed) -> list[tuple[_Region, _Region]]:
+def _exchanged(
+    suspected: list[str], pairs: pd.DataFrame, places: pd.DataFrame, blamed: set[str]
+) -> list[tuple[_Region, _Region]]:
     exchanged, taken = [], set()
     for name in dict.fromkeys(suspected):
         fits = []
-        for other in _better_places(name, pairs, places, blamed, taken) if name not in taken else ():
+        for other in _best_places(name, pairs, places, blamed, taken) if name not in taken else ():
             without = blamed | taken | {name, other}
             first, second = _region(name, pairs, places, without), _region(other, pairs, places, without)
             if min(len(first.landmarks), len(second.landmarks)) < MIN_LANDMARKS:
@@ -207,7 +208,7 @@ def _exchanged(suspected, pairs, places, blamed) -> list[tuple[_Region, _Region]
     return exchanged
 
 
-def _better_places(name, pairs, places, blamed, taken) -> list[str]:
+def _best_places(name: str, pairs: pd.DataFrame, places: pd.DataFrame, blamed: set[str], taken: set[str]) -> list[str]:
     region = _region(name, pairs, places, blamed | taken)
     if region.landmarks.empty:
         return []
@@ -216,11 +217,11 @@ def _better_places(name, pairs, places, blamed, taken) -> list[str]:
     return [places.index[k] for k in best[: 2 * N_TRIED]]
 
 
-def _at(region: _Region, place) -> float:
+def _at(region: _Region, place: pd.Series) -> float:
     return float(region.score(place.latitude_deg, place.longitude_deg)[0])
 
 
-def _fits(region: _Region, place) -> bool:
+def _fits(region: _Region, place: pd.Series) -> bool:
     """Return whether the RTTs of a region allow a place far from the stated one, and fit that place better."""
     away = great_circle_km(region.latitude, region.longitude, place.latitude_deg, place.longitude_deg)
     if away < FAR_KM or MIN_GAIN * _at(region, place) > region.stated_score:
@@ -230,7 +231,7 @@ def _fits(region: _Region, place) -> bool:
     return not area.empty and bool(allowed[0])
 
 
-def _soft(region: _Region, typical: float, places) -> tuple | None:
+def _soft(region: _Region, typical: float, places: pd.DataFrame) -> Blame | None:
     """Return a verdict if a common mistake explains the RTTs of a region without impossibly fast pairs, else None."""
     area = locate(region.name, region.landmarks)
     for place in region.hypotheses().values():
@@ -241,7 +242,7 @@ def _soft(region: _Region, typical: float, places) -> tuple | None:
     return None
 
 
-def _verdict(region: _Region, n: int, area: Area, places, verdict, score: float) -> tuple:
+def _verdict(region: _Region, n: int, area: Area, places: pd.DataFrame, verdict: str, score: float) -> Blame:
     """Return verdict, finding, cause, km from the stated place to the allowed area's centre, and its radius in km."""
     away = float(great_circle_km(region.latitude, region.longitude, area.latitude_deg, area.longitude_deg))
     fast = f"{count(n, 'pair')} {'is' if n == 1 else 'are'} faster than light in fibre; " if n else ""

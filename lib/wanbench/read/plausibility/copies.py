@@ -10,7 +10,7 @@ import pandas as pd
 from wanbench.formatting import count
 
 from .rate_units import rounding
-from .rule import RULES, SUSPECT, TEST, Rule, row_names
+from .rule import RULES, SUSPECT, TEST, Flag, Rule, row_names
 from .summaries import decimals
 
 COPIES = RULES["copies"]
@@ -36,7 +36,7 @@ MIN_PAIRS_WHOLE = 100  # Minimum of pairs for RTTs in whole ms, which are often 
 PAIR = ["from_region", "to_region"]
 
 
-def check_copies(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
+def check_copies(tables: Mapping[str, pd.DataFrame]) -> list[Flag]:
     """Flag every repetition of a row or test, and tables in which one direction is a copy of the opposite direction."""
     flags = []
     for table in VALUES:
@@ -50,7 +50,7 @@ def check_copies(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
     return flags
 
 
-def _copies(table, frame) -> list[dict]:
+def _copies(table: str, frame: pd.DataFrame) -> list[Flag]:
     values = [name for name in VALUES[table] if name in frame and frame[name].notna().any()]
     if not values:
         return []
@@ -59,20 +59,20 @@ def _copies(table, frame) -> list[dict]:
     given = frame[values].notna().sum(axis=1)
     rtts = [name for name in values if name.endswith("rtt_ms")]
     many = frame[rtts].notna().sum(axis=1) >= MIN_VALUES
-    timed = frame.started_at_utc.notna() & ~_shared_times(frame, keys)
-    telling = timed | ((many | (_digits(frame[values]) >= MIN_DIGITS)) & ~_coarse(frame, keys, values))
+    timed = frame.started_at_utc.notna() & (not _shared_times(frame, keys))
+    telling = timed | ((many | (_digits(frame[values]) >= MIN_DIGITS)) & (not _coarse(frame, keys, values)))
     twice = frame.duplicated(keys) & telling & (given > 0) & frame[PAIR].notna().all(axis=1)
     return _copy_flags(table, frame, twice, "the same pair, time and values as an earlier row")
 
 
-def _shared_times(frame, keys) -> bool:
+def _shared_times(frame: pd.DataFrame, keys: list[str]) -> bool:
     """Return whether rows with the same pair and time mostly differ, as if the times were dates or rounded."""
     shared = frame[frame.duplicated(keys[:3], keep=False) & frame.started_at_utc.notna()]
     different = shared.drop_duplicates(keys).groupby(keys[:3]).size() > 1
     return bool(len(different)) and bool(different.mean() >= SHARED_TIMES)
 
 
-def _coarse(frame, keys, values) -> bool:
+def _coarse(frame: pd.DataFrame, keys: list[str], values: list[str]) -> bool:
     """Return whether many rows agree in all values but one: the values then have too few digits to recognise copies."""
     if len(values) < 2:
         return False
@@ -92,7 +92,7 @@ def _digits(values: pd.DataFrame) -> pd.Series:
     return single.map(lambda value: len(f"{value:.15g}".replace(".", "").strip("0")), na_action="ignore")
 
 
-def _copied_tests(echoes) -> list[dict]:
+def _copied_tests(echoes: pd.DataFrame) -> list[Flag]:
     frame = echoes[~echoes.duplicate & echoes.rtt_ms.notna()]
     sums = pd.util.hash_pandas_object(frame[["sequence", "rtt_ms"]].astype("float64"), index=False)
     groups = frame.assign(hash=sums.to_numpy(), n=1).groupby(TEST, sort=False, dropna=False)
@@ -107,7 +107,7 @@ def _copied_tests(echoes) -> list[dict]:
     return _copy_flags("echoes", tests, twice, "the same echoes as an earlier test")
 
 
-def _unlikely(echoes, tests) -> pd.Series:
+def _unlikely(echoes: pd.DataFrame, tests: pd.DataFrame) -> pd.Series:
     """
     Return a mask of the tests whose echoes are unlikely to be repeated by chance.
 
@@ -125,7 +125,7 @@ def _unlikely(echoes, tests) -> pd.Series:
     return chance * pairs < EXPECTED
 
 
-def _copy_flags(table, frame, twice, found) -> list[dict]:
+def _copy_flags(table: str, frame: pd.DataFrame, twice: pd.Series, found: str) -> list[Flag]:
     names, n, flags = row_names(table, frame)[twice], int(twice.sum()), []
     if n >= MIN_COPIES and n > COPIED_SHARE * len(frame):
         rows = f"{n:,} of {count(len(frame), 'row')}: {found}"
@@ -133,7 +133,7 @@ def _copy_flags(table, frame, twice, found) -> list[dict]:
     return flags + _row_flags(COPIES, table, frame[twice], names, found, COPIED)
 
 
-def _row_flags(rule: Rule, table: str, rows: pd.DataFrame, names: pd.Series, found: str, cause: str) -> list[dict]:
+def _row_flags(rule: Rule, table: str, rows: pd.DataFrame, names: pd.Series, found: str, cause: str) -> list[Flag]:
     named = zip(names, rows.from_region, rows.to_region, strict=True)
     return [
         rule.flag(table, "row", SUSPECT, f"{name}: {found}", cause, row=name, from_region=start, to_region=end)
@@ -141,7 +141,7 @@ def _row_flags(rule: Rule, table: str, rows: pd.DataFrame, names: pd.Series, fou
     ]
 
 
-def _mirrored(table, frame) -> list[dict]:
+def _mirrored(table: str, frame: pd.DataFrame) -> list[Flag]:
     flags = []
     for column in (name for name in VALUES[table] if name.endswith("rtt_ms")):
         if column not in frame or frame[column].notna().sum() < 2 * MIN_PAIRS_FINE:
@@ -165,12 +165,10 @@ COPIED_DAY = RULES["copied day"]
 MIN_ROWS = 10  # Fewer rows can be equal by chance.
 SHARE_OF_DAY = 0.9  # Some rows of a copied day may have been corrected or added later.
 MIN_STEPS = 1000  # Values of less than so many steps of the resolution are often equal by chance.
-MAX_EQUAL_DIRECTIONS = (
-    0.5  # If so many pairs have equal values in both directions, values are often equal without a copy.
-)
+MAX_EQUAL_DIRECTIONS = 0.5  # If so many pairs have equal values in both directions, they are often equal by chance.
 
 
-def check_copied_days(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
+def check_copied_days(tables: Mapping[str, pd.DataFrame]) -> list[Flag]:
     """
     Flag rows of pings and transfers whose values repeat those of the same pair at an earlier time, as if a day had been
     copied under another date. Also flag the table, once per difference in time.
@@ -179,7 +177,7 @@ def check_copied_days(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
     return [flag for table in long for flag in _shifted(table, tables[table])]
 
 
-def _shifted(table: str, frame: pd.DataFrame) -> list[dict]:
+def _shifted(table: str, frame: pd.DataFrame) -> list[Flag]:
     values = [name for name in VALUES[table] if name in frame and frame[name].notna().any()]
     frame = frame.assign(row=row_names(table, frame)).dropna(subset=[*PAIR, "started_at_utc"])
     timed = frame.dropna(subset=values, how="all").reset_index(drop=True)

@@ -12,7 +12,7 @@ from wanbench.formatting import count, number, quantity
 from wanbench.regions import FIBRE_INDEX, LIGHT_RTT_MS_PER_KM, cloud_title
 
 from .places import distances
-from .rule import IMPOSSIBLE, RULES, SUSPECT, tail_bound
+from .rule import IMPOSSIBLE, RULES, SUSPECT, Flag, Flagged, RoundTrip, tail_bound
 
 LIGHT = RULES["light"]
 ONE_WAY = "this RTT or its label is wrong: the opposite direction is possible"
@@ -24,7 +24,7 @@ FAR_MS = 5.0  # If light takes longer, an RTT below `SUB_MS` is in seconds, or s
 MIN_LIGHT_MS = 1.0  # If light takes less, an RTT truncated to whole ms can be 0.
 
 
-def zero_rtts(rtts: pd.DataFrame) -> tuple[list[dict], pd.DataFrame]:
+def zero_rtts(rtts: pd.DataFrame) -> tuple[list[Flag], pd.DataFrame]:
     """Flag RTTs of 0 ms over paths for which light needs more than 1 ms; return the flags and the other round trips."""
     zero = rtts.rtt_ms <= 0
     return light_flags(rtts[zero & (rtts.vacuum_ms > MIN_LIGHT_MS)], ZERO), rtts[~zero].reset_index(drop=True)
@@ -48,20 +48,20 @@ def against_light(rtts: pd.DataFrame, places: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def light_flags(rows: pd.DataFrame, causes: object = ISOLATED) -> list[dict]:
+def light_flags(rows: pd.DataFrame, causes: object = ISOLATED) -> list[Flag]:
     """Flag each of these round trips as faster than light; `causes` has one cause for all of them, or one for each."""
     causes = np.broadcast_to(np.asarray(causes, dtype=object), len(rows))
     return [_light_flag(row, cause) for row, cause in zip(rows.itertuples(index=False), causes, strict=True)]
 
 
-def light_flags_of_region(rows: pd.DataFrame, table: str, region: str, found: str, cause: str) -> list[dict]:
+def light_flags_of_region(rows: pd.DataFrame, table: str, region: str, found: str, cause: str) -> list[Flag]:
     """Flag `region` as the cause of round trips `rows` that are faster than light, and flag each of these rows."""
     where = {"region": region, "column_name": rows.column_name.iloc[0]}
     where |= {"value": float(rows.rtt_ms.median()), "bound": float(rows.fibre_ms.median())}
     return [LIGHT.flag(table, "region", IMPOSSIBLE, found, cause, **where), *light_flags(rows, cause)]
 
 
-def _light_flag(row, cause: str) -> dict:
+def _light_flag(row: RoundTrip, cause: str) -> Flag:
     medium, verdict, bound = "fibre", SUSPECT, row.fibre_ms
     if row.rtt_ms < row.vacuum_ms:
         medium, verdict, bound = "vacuum", IMPOSSIBLE, row.vacuum_ms
@@ -81,7 +81,7 @@ def sub_millisecond(rtts: pd.DataFrame) -> np.ndarray:
     return ((rtts.max_ms < SUB_MS) & (rtts.fibre_ms > FAR_MS)).to_numpy()
 
 
-def check_light(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[list[dict], np.ndarray]:
+def check_light(rtts: pd.DataFrame, unexplained: np.ndarray) -> Flagged:
     """Flag every unexplained row that is faster than light in fibre; return the flags and a mask of these rows."""
     below = unexplained & (rtts.rtt_ms < rtts.fibre_ms).to_numpy()
     causes = np.where(opposite_ms(rtts) >= rtts.fibre_ms.to_numpy(), ONE_WAY, ISOLATED)
@@ -95,12 +95,10 @@ MIN_DIRECTIONS_MS = 10.0  # Between near regions the queue of one test can doubl
 AGREEMENT = 1.25  # A maximum RTT agrees with the opposite direction if they differ by less than this factor.
 FAR_LIGHT_MS = 5.0  # Over paths that light takes less time for, the last mile dominates the RTT.
 DIRECTIONS_OFFSET_MS = 5.0  # Added to both RTTs before they are compared, so that fractions of a ms matter less.
-EARLY = (
-    "ping reported some echoes as too fast: the maximum RTT agrees with the opposite direction, the minimum does not"
-)
+EARLY = "ping timed some echoes too short: the maximum RTT agrees with the opposite direction, the minimum does not"
 
 
-def check_asymmetry(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[list[dict], np.ndarray]:
+def check_asymmetry(rtts: pd.DataFrame, unexplained: np.ndarray) -> Flagged:
     """Flag pairs with very different RTTs in the two directions; return the flags and a mask of the flagged rows."""
     explained, flags = np.zeros(len(rtts), bool), []
     for _, frame in _measured(rtts, unexplained).groupby("table"):
@@ -124,7 +122,7 @@ def _measured(rtts: pd.DataFrame, unexplained: np.ndarray) -> pd.DataFrame:
     return rtts[unexplained & (rtts.table != "transfers").to_numpy()]
 
 
-def _direction_flags(frame, a, b, pair, bound):
+def _direction_flags(frame: pd.DataFrame, a: str, b: str, pair: pd.Series, bound: float) -> Flagged:
     """
     Flag the direction that deviates more from the RTT expected for the distance; return flags and indices of rows.
     """
@@ -166,7 +164,7 @@ LOCAL = (
 )
 
 
-def check_early_echoes(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[list[dict], np.ndarray]:
+def check_early_echoes(rtts: pd.DataFrame, unexplained: np.ndarray) -> Flagged:
     """
     Flag pings whose minimum RTT is faster than light in fibre, while the maximum is not; return flags and a mask of the
     flagged rows.
@@ -202,13 +200,13 @@ def _agree(maximum: np.ndarray, opposite: np.ndarray) -> np.ndarray:
         return np.abs(np.log(maximum / opposite)) < np.log(AGREEMENT)
 
 
-def _shorter(row, opposite: float) -> dict:
+def _shorter(row: RoundTrip, opposite: float) -> Flag:
     minimum, maximum, back = (quantity(value, "ms") for value in (row.rtt_ms, row.max_ms, opposite))
     found = f"minimum {minimum}, maximum {maximum}, and {back} in the opposite direction"
     return ASYMMETRY.flag_round_trip(row, SUSPECT, found, EARLY_MINIMUM, opposite / AGREEMENT)
 
 
-def check_opposite(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[list[dict], np.ndarray]:
+def check_opposite(rtts: pd.DataFrame, unexplained: np.ndarray) -> Flagged:
     """Flag regions from which several RTTs are faster than light, while the opposite directions are not."""
     explained = np.zeros(len(rtts), bool)
     fibre = rtts.fibre_ms.to_numpy()
@@ -218,15 +216,13 @@ def check_opposite(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[list[di
         if group.to_region.nunique() < MIN_ROWS:
             continue
         cause = LOCAL.format(region=region)
-        found = (
-            f"{count(len(group), 'row')} from {region} are faster than light in fibre; the opposite directions are not"
-        )
+        found = f"{count(len(group), 'row')} from {region} are faster than light in fibre; opposite directions are not"
         flags += light_flags_of_region(group, table, region, found, cause)
         explained[group.index] = True
     return flags, explained
 
 
-def _of_a_sender(rtts, early, also) -> list[dict]:
+def _of_a_sender(rtts: pd.DataFrame, early: np.ndarray, also: np.ndarray) -> list[Flag]:
     flags = []
     for (table, column), group in rtts[early].groupby(["table", "column_name"]):
         if len(group) < MIN_ROWS:
@@ -275,7 +271,7 @@ DETOUR_OFFSET_MS = 20.0  # Added to both sides, so that short paths do not give 
 LONGER_THAN_DETOUR = "the RTT or a label is wrong, all echoes waited in a queue, or the route makes a long detour"
 
 
-def check_triangle(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[list[dict], np.ndarray]:
+def check_triangle(rtts: pd.DataFrame, unexplained: np.ndarray) -> Flagged:
     """
     Flag pairs whose minimum RTT is far above the sum of the RTTs over the best third region; return the flags and a
     mask of the flagged rows.

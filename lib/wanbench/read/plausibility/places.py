@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from wanbench import regions as catalogue_of_regions
 from wanbench.regions import LIGHT_RTT_MS_PER_KM, geodesic_km
 
-from .rule import IMPOSSIBLE, RULES
+from .rule import IMPOSSIBLE, RULES, Flag
 
 EARTH_RADIUS_KM = 6371.0088
+Degrees = npt.ArrayLike  # a number, an array or a Series
 DEFAULT_PRECISION_KM = 50.0  # A metropolitan area: clouds give no more than a city.
 MAX_PRECISION_KM = 600.0  # The coarsest precision in the catalogue; coarser coordinates would hide every error.
 SPHERE_SLACK = 1.006  # A great circle on the mean sphere and the WGS-84 geodesic differ by at most 0.56 %.
@@ -51,9 +54,10 @@ def distances(places: pd.DataFrame, first: pd.Series, second: pd.Series) -> pd.D
     return pd.DataFrame({"distance_km": distance, "tolerance_km": tolerance}, index=first.index, dtype=float)
 
 
-def great_circle_km(latitude, longitude, other_latitude, other_longitude) -> np.ndarray:
+def great_circle_km(latitude: Degrees, longitude: Degrees, other_latitude: Degrees, other_longitude: Degrees) -> Any:
     """
-    Return great-circle distances in km on the mean sphere between points in degrees; arrays are broadcast.
+    Return great-circle distances in km on the mean sphere between points in degrees: a number for numbers, else
+    an array or a Series.
 
     >>> great_circle_km(0.0, 0.0, 0.0, 90.0).round()
     np.float64(10008.0)
@@ -64,13 +68,15 @@ def great_circle_km(latitude, longitude, other_latitude, other_longitude) -> np.
     return 2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(np.clip(a, 0, 1)))
 
 
-def kilometres_to(places: pd.DataFrame, latitude, longitude) -> np.ndarray:
+def kilometres_to(places: pd.DataFrame, latitude: Degrees, longitude: Degrees) -> np.ndarray:
     """Return great-circle distances in km of points (rows) to places (columns)."""
     points = np.atleast_1d(latitude)[:, None], np.atleast_1d(longitude)[:, None]
     return great_circle_km(*points, places.latitude_deg.to_numpy(), places.longitude_deg.to_numpy())
 
 
-def destination(latitude, longitude, angle, bearing) -> tuple[np.ndarray, np.ndarray]:
+def destination(
+    latitude: float | np.ndarray, longitude: float | np.ndarray, angle: np.ndarray, bearing: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """
     Return latitude and longitude (degrees) of the points at a distance and a bearing from given points.
 
@@ -90,7 +96,7 @@ def on_earth(regions: pd.DataFrame) -> pd.Series:
     return regions.latitude_deg.between(-90, 90) & regions.longitude_deg.between(-180, 180)
 
 
-def check_earth(*tables: pd.DataFrame | None) -> list[dict]:
+def check_earth(*tables: pd.DataFrame | None) -> list[Flag]:
     """Flag each region with an invalid latitude or longitude; other rules use the catalogue's place for it."""
     flags = []
     for regions in tables:
@@ -130,7 +136,7 @@ class Area:
     def empty(self) -> bool:
         return not len(self.points)
 
-    def allows(self, latitude, longitude, slack_km: float = 0.0) -> np.ndarray:
+    def allows(self, latitude: Degrees, longitude: Degrees, slack_km: float = 0.0) -> np.ndarray:
         """Return, for each place, whether it lies within all discs after their radii are enlarged by `slack_km`."""
         away = kilometres_to(self.discs, latitude, longitude)
         return (away <= (self.discs.radius_km.to_numpy() + slack_km) * SPHERE_SLACK).all(axis=1)

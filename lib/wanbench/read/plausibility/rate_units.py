@@ -7,7 +7,7 @@ import pandas as pd
 
 from wanbench.formatting import count, number, quantity
 
-from .rule import RULES, SUSPECT, Column
+from .rule import RULES, SUSPECT, Column, Flag
 
 BLOCK = RULES["block"]
 BYTES_FOR_BITS = "bytes for bits: the values are bytes per second, 8 times too small"
@@ -97,7 +97,7 @@ TOLERANCE = np.log10(1.6)  # The median ratio may differ from a power of 1,000 b
 SHARED_ENDS = 0.5  # If fewer slow rows share hosts with fast rows, the hosts may be slow.
 
 
-def check_two_units(column: Column, rtts: pd.DataFrame) -> list[dict]:
+def check_two_units(column: Column, rtts: pd.DataFrame) -> list[Flag]:
     """
     Flag a column in two units, and its slow rows: rates 1,000 or 1,000,000 times below those of rows of similar RTT,
     with no rates in between.

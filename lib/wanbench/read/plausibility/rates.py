@@ -10,7 +10,7 @@ import pandas as pd
 from wanbench.formatting import count, number, quantity
 
 from . import rate_units
-from .rule import IMPOSSIBLE, RULES, SUSPECT, Column, Rule, row_names
+from .rule import IMPOSSIBLE, RULES, SUSPECT, Column, Flag, Rule, row_names
 
 LINK = RULES["link"]
 INSTANCE = RULES["instance"]
@@ -63,13 +63,11 @@ def instance_rates(column: Column, tests: pd.DataFrame | None) -> np.ndarray:
     return np.array([rates.get(key, np.nan) for key in keys], dtype=float)
 
 
-def check_ceiling(
-    rule: Rule, column: Column, ceiling: np.ndarray, exchanged: np.ndarray, cause: str = ""
-) -> list[dict]:
+def check_ceiling(rule: Rule, column: Column, ceiling: np.ndarray, opposite: np.ndarray, cause: str = "") -> list[Flag]:
     """
     Flag rows with rates above a ceiling, and their column if there are many.
 
-    `ceiling` has the ceiling of each row in bit/s, and `exchanged` that of the row's opposite direction; NaN means no
+    `ceiling` has the ceiling of each row in bit/s, and `opposite` that of the row's opposite direction; NaN means no
     ceiling. `cause` is the cause that an earlier flag of the column names, or "" without such a flag.
     """
     value = column.values.to_numpy()
@@ -81,7 +79,7 @@ def check_ceiling(
         return _an_eighth(rule, column, share[comparable])
     limit = TOLERANCE if rule is LINK else FAR_ABOVE
     flags = []
-    if len(over) >= MIN_ROWS_EXCHANGED and (value <= TOLERANCE * exchanged)[over].all():
+    if len(over) >= MIN_ROWS_EXCHANGED and (value <= TOLERANCE * opposite)[over].all():
         cause = cause or EXCHANGED.format(what)
     if len(over) >= max(MIN_ROWS_ABOVE, SHARE_ABOVE * n):
         largest = int(np.nanargmax(share))
@@ -100,7 +98,7 @@ def check_ceiling(
     return flags
 
 
-def _an_eighth(rule: Rule, column: Column, share: np.ndarray) -> list[dict]:
+def _an_eighth(rule: Rule, column: Column, share: np.ndarray) -> list[Flag]:
     """
     Flag a column that is near an eighth of its ceiling in nearly all rows, as if its rates were in bytes per second.
     """
@@ -125,7 +123,7 @@ MIN_RTT_RATIO = 2.0  # Rates limited by a window depend on the RTT, rates limite
 LIMITED = "a rate limiter at {round}: the paths may carry more"
 
 
-def check_limiter(column: Column, rtt_ms: np.ndarray, limits: np.ndarray) -> list[dict]:
+def check_limiter(column: Column, rtt_ms: np.ndarray, limits: np.ndarray) -> list[Flag]:
     """
     Flag each sending cloud whose rates cluster at a round number.
 
@@ -183,7 +181,7 @@ MIN_ROWS_OF_COLUMN = 5  # Fewer rows do not blame a column.
 WRONG_ROW = "bytes, duration or throughput is wrong, or belongs to another row"
 
 
-def check_rates(tables: Mapping[str, pd.DataFrame], rtts: pd.DataFrame, links) -> list[dict]:
+def check_rates(tables: Mapping[str, pd.DataFrame], rtts: pd.DataFrame, links: pd.DataFrame | None) -> list[Flag]:
     """Flag implausible rates in tables transfers and pairs."""
     flags = []
     for table in ("transfers", "pairs"):
@@ -198,7 +196,7 @@ def check_rates(tables: Mapping[str, pd.DataFrame], rtts: pd.DataFrame, links) -
     return flags
 
 
-def _column(column: Column, tests, rtts, links) -> list[dict]:
+def _column(column: Column, tests: pd.DataFrame | None, rtts: pd.DataFrame, links: pd.DataFrame | None) -> list[Flag]:
     flags, cause = [], ""
     computed = _computed_rate(column)
     block = rate_units.common_block(column.values)
@@ -208,7 +206,7 @@ def _column(column: Column, tests, rtts, links) -> list[dict]:
         flags.append(column.whole(rate_units.BLOCK, found, cause, block, 1.0))
     if column.table == "transfers" and column.name == "throughput_bps":
         new = _bytes(column, computed)
-        cause = cause or next((flag["cause"] for flag in new if flag["scope"] == "column"), "")
+        cause = cause or next((str(flag["cause"]) for flag in new if flag["scope"] == "column"), "")
         flags += new + _in_no_time(column) + _window(column, rtts, cause)
     if not flags:
         flags += rate_units.check_two_units(column, rtts)
@@ -232,7 +230,7 @@ def _computed_rate(column: Column) -> pd.Series:
     return rate.where(rate > 0)
 
 
-def _bytes(column: Column, computed: pd.Series) -> list[dict]:
+def _bytes(column: Column, computed: pd.Series) -> list[Flag]:
     """Flag rows whose throughput is not 8 x bytes / duration, and the column if it is in another unit."""
     ratio = (column.values / computed).to_numpy()
     good = np.flatnonzero(np.isfinite(ratio) & (ratio > 0))
@@ -261,7 +259,7 @@ def _bytes(column: Column, computed: pd.Series) -> list[dict]:
     return flags
 
 
-def _in_no_time(column: Column) -> list[dict]:
+def _in_no_time(column: Column) -> list[Flag]:
     size, duration = (column.frame[name].astype("float64") for name in ("bytes", "duration_s"))
     cause = "the duration was not measured, or was truncated to whole units"
     flags = []
@@ -277,7 +275,7 @@ def _factor(ratio: float) -> float | None:
     return nearest if abs(ratio / nearest - 1) < COLUMN_TOLERANCE else None
 
 
-def _window(column: Column, rtts: pd.DataFrame, cause: str) -> list[dict]:
+def _window(column: Column, rtts: pd.DataFrame, cause: str) -> list[Flag]:
     frame = column.frame
     window = frame.window_bytes.astype("float64") * frame.streams.astype("float64").fillna(1)
     if not window.notna().any():

@@ -10,7 +10,7 @@ import pandas as pd
 from wanbench.formatting import count, number, quantity
 
 from .light import FAR_MS, light_flags, light_flags_of_region, opposite_ms, sub_millisecond
-from .rule import IMPOSSIBLE, RULES
+from .rule import IMPOSSIBLE, RULES, Flag, Flagged, RoundTrip
 from .summaries import MAX_DECIMALS, decimals
 
 RTT_UNIT = RULES["unit of RTT"]
@@ -42,7 +42,7 @@ NEAR_OR_SECONDS = (
 )
 
 
-def check_rtt_units(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[list[dict], np.ndarray]:
+def check_rtt_units(rtts: pd.DataFrame, unexplained: np.ndarray) -> Flagged:
     """Flag columns, regions and rows with RTTs in a wrong unit; return the flags and a mask of the rows concerned."""
     explained = ~unexplained
     flags = []
@@ -55,7 +55,7 @@ def check_rtt_units(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[list[d
             continue
         for (table, column), group in rtts.groupby(["table", "column_name"], sort=False):
             here = rtts.index.isin(group.index)
-            wrong = wrong & ~(here & _detours(rtts, here & wrong, here, opposite, factor))
+            wrong = wrong & ~(here & _detour(rtts, here & wrong, here, opposite, factor))
             new, marked = _wide_flags(rtts, here, wrong, opposite, table, column, cause)
             flags += new
             left = here & wrong & ~marked
@@ -118,7 +118,7 @@ def follows_distance(rows: pd.DataFrame, opposite: np.ndarray) -> bool:
     return implausible.mean() < ODD_SHARE
 
 
-def _scatter(values: np.ndarray) -> float:
+def _scatter(values: np.ndarray | pd.Series) -> float:
     """Return the mean absolute deviation of the logarithms from their median."""
     logs = np.log(values[values > 0])
     return float(np.abs(logs - np.median(logs)).mean()) if len(logs) else 0.0
@@ -141,7 +141,7 @@ def _ambiguous(rtts: pd.DataFrame, rows: np.ndarray, opposite: np.ndarray) -> np
     return unclear & ~(finer & (places < MAX_DECIMALS))
 
 
-def _detours(rtts, wrong, here, opposite, factor) -> np.ndarray:
+def _detour(rtts: pd.DataFrame, wrong: np.ndarray, here: np.ndarray, opposite: np.ndarray, factor: float) -> np.ndarray:
     """Return a mask of the long RTTs that a satellite or detour explains; none if the whole column is too long."""
     if factor > 1 or _whole(rtts, wrong, here):
         return np.zeros(len(rtts), bool)
@@ -149,18 +149,20 @@ def _detours(rtts, wrong, here, opposite, factor) -> np.ndarray:
     return wrong & (value < DETOUR_MS) & ~(opposite < value / FAR_APART)
 
 
-def _telling(rtts, wrong, here) -> np.ndarray:
+def _telling(rtts: pd.DataFrame, wrong: np.ndarray, here: np.ndarray) -> np.ndarray:
     """Return a mask of the rows that reveal the unit of their column."""
     return here & ((rtts.fibre_ms.to_numpy() > MIN_FIBRE_MS) | wrong)
 
 
-def _whole(rtts, wrong, here) -> bool:
+def _whole(rtts: pd.DataFrame, wrong: np.ndarray, here: np.ndarray) -> bool:
     """Return whether to flag the column, because enough of the rows that reveal the unit are wrong."""
     n = int((wrong & here).sum())
     return n >= MIN_ROWS and n >= WHOLE_SHARE * _telling(rtts, wrong, here).sum()
 
 
-def _wide_flags(rtts, here, wrong, opposite, table, column, cause) -> tuple[list[dict], np.ndarray]:
+def _wide_flags(
+    rtts: pd.DataFrame, here: np.ndarray, wrong: np.ndarray, opposite: np.ndarray, table: str, column: str, cause: str
+) -> Flagged:
     """Flag the column or the regions of the wrong rows; return the flags and a mask of all rows that these explain."""
     telling = _telling(rtts, wrong, here)
     n, rows = int((wrong & here).sum()), count(int(here.sum()), "row")
@@ -193,7 +195,7 @@ def _wide_flags(rtts, here, wrong, opposite, table, column, cause) -> tuple[list
     return flags, marked
 
 
-def _unit_flag(row, opposite: float, cause: str) -> dict:
+def _unit_flag(row: RoundTrip, opposite: float, cause: str) -> Flag:
     other = f", and the opposite direction took {quantity(opposite, 'ms')}" if np.isfinite(opposite) else ""
     light = f" where light in fibre takes {quantity(row.fibre_ms, 'ms')}" if np.isfinite(row.fibre_ms) else ""
     found = f"{quantity(row.rtt_ms, 'ms')}{light}{other}"
@@ -207,7 +209,7 @@ ANSWERED_NEAR = (
 )
 
 
-def check_near_answers(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[list[dict], np.ndarray]:
+def check_near_answers(rtts: pd.DataFrame, unexplained: np.ndarray) -> Flagged:
     """Flag regions whose RTTs are under 1 ms at any distance; return the flags and a mask of these RTTs."""
     explained, flags = np.zeros(len(rtts), bool), []
     near = unexplained & sub_millisecond(rtts)
@@ -226,9 +228,7 @@ def check_near_answers(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[lis
 HALF = RULES["half"]
 ONE_WAY = "factor 2: one-way delays for round trips"
 MIN_PAIRS = 3  # Fewer pairs can be too fast for other reasons.
-BELOW_LIGHT = (
-    0.5  # Minimum share of RTTs below light: paths take about 1.5 times light, so most halved RTTs are below it.
-)
+BELOW_LIGHT = 0.5  # Minimum share of RTTs below light: paths take about 1.5 times light, so most halved ones are.
 POSSIBLE = 0.95  # This share of doubled RTTs must be possible; others may have other faults.
 # In natural logarithms: RTT over light scatters by about 0.2 within a survey.
 MAX_SCATTER = 0.35
@@ -236,7 +236,7 @@ MORE_SCATTER = 1.5  # With wrong coordinates, RTT over light scatters more than 
 SAME_INFLATION = np.log(1.3)  # The median RTT over light differs by less between regions of a survey.
 
 
-def check_halved(rtts: pd.DataFrame, unexplained: np.ndarray) -> tuple[list[dict], np.ndarray]:
+def check_halved(rtts: pd.DataFrame, unexplained: np.ndarray) -> Flagged:
     """Flag columns and regions with halved RTTs; return the flags and a mask of all rows of these."""
     explained, flags = np.zeros(len(rtts), bool), []
     far = unexplained & (rtts.fibre_ms > FAR_MS).to_numpy()
@@ -309,7 +309,7 @@ def _of(rows: pd.DataFrame, region: str) -> pd.DataFrame:
     return rows[_ends_in(rows, region)]
 
 
-def _halved_flag(table, scope, found, cause, rows, **where) -> dict:
+def _halved_flag(table: str, scope: str, found: str, cause: str, rows: pd.DataFrame, **where: str) -> Flag:
     ends = {"value": float(rows.rtt_ms.median()), "bound": float(rows.fibre_ms.median())}
     column = rows.column_name.iloc[0]
     return HALF.flag(table, scope, IMPOSSIBLE, found, cause, column_name=column, **ends, **where)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any, SupportsIndex
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,9 @@ from wanbench.extensions import extensions
 
 IMPOSSIBLE = "impossible"
 SUSPECT = "suspect"
+Flag = dict[str, object]  # a row of table `flags`, by column
+Flagged = tuple[list[Flag], np.ndarray]  # flags, and a mask of the rows that they explain
+RoundTrip = Any  # a row of `round_trips`, as itertuples yields it
 
 
 @dataclass(frozen=True)
@@ -32,9 +36,9 @@ class Rule:
     meaning: str
     bound: str
     reference: str
-    check: Callable[[Mapping[str, pd.DataFrame]], list[dict]] | None = None
+    check: Callable[[Mapping[str, pd.DataFrame]], list[Flag]] | None = None
 
-    def flag(self, table: str, scope: str, verdict: str, found: str, cause: str, **where) -> dict:
+    def flag(self, table: str, scope: str, verdict: str, found: str, cause: str, **where: object) -> Flag:
         """
         Return a row of table `flags`. `where` has any of the columns row, from_region, to_region, region, column_name,
         value and bound.
@@ -42,7 +46,7 @@ class Rule:
         flag = {"table": table, "scope": scope, "verdict": verdict, "rule": self.name}
         return flag | {"found": found, "cause": cause} | where
 
-    def flag_round_trip(self, trip, verdict: str, found: str, cause: str, bound: float) -> dict:
+    def flag_round_trip(self, trip: RoundTrip, verdict: str, found: str, cause: str, bound: float) -> Flag:
         """Return a flag for one row of `round_trips`; the names of its regions are put before `found`."""
         where = {name: getattr(trip, name) for name in ("row", "from_region", "to_region", "column_name")}
         found = f"{trip.from_region} to {trip.to_region}: {found}"
@@ -54,9 +58,7 @@ def _declared() -> dict[str, Rule]:
     return {row["name"]: Rule(**row) for row in rows}
 
 
-RULES: Mapping[str, Rule] = extensions(
-    "wanbench.rules", _declared()
-)  # Rules by name, including those of other packages.
+RULES: Mapping[str, Rule] = extensions("wanbench.rules", _declared())  # by name, including those of other packages
 
 
 @dataclass(frozen=True)
@@ -74,20 +76,22 @@ class Column:
     name: str
     values: pd.Series
 
-    def row(self, rule: Rule, k, found: str, cause: str, bound: float, verdict: str = IMPOSSIBLE) -> dict:
+    def row(
+        self, rule: Rule, k: SupportsIndex, found: str, cause: str, bound: float, verdict: str = IMPOSSIBLE
+    ) -> Flag:
         """Return a flag for row k."""
         row, start, end, value = (values[k] for values in self._of_rows)
-        where: dict = {"row": row, "from_region": start, "to_region": end, "column_name": self.name, "value": value}
+        where: Flag = {"row": row, "from_region": start, "to_region": end, "column_name": self.name, "value": value}
         return rule.flag(self.table, "row", verdict, found, cause, **where, bound=float(bound))
 
     @cached_property
-    def _of_rows(self) -> tuple[list, ...]:
+    def _of_rows(self) -> tuple[list[Any], ...]:
         columns = (self.names, self.frame.from_region, self.frame.to_region, self.values)
         return tuple(column.tolist() for column in columns)
 
-    def whole(self, rule: Rule, found: str, cause: str, value: float, bound: float, verdict=IMPOSSIBLE) -> dict:
+    def whole(self, rule: Rule, found: str, cause: str, value: float, bound: float, verdict: str = IMPOSSIBLE) -> Flag:
         """Return a flag for the whole column."""
-        where: dict = {"column_name": self.name, "value": value, "bound": bound}
+        where: Flag = {"column_name": self.name, "value": value, "bound": bound}
         return rule.flag(self.table, "column", verdict, found, cause, **where)
 
     @property
@@ -155,8 +159,8 @@ def round_trips(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     if not parts:
         return pd.DataFrame(columns=COLUMNS, dtype=object).astype({"rtt_ms": float, "max_ms": float})
     rtts = pd.concat(parts, ignore_index=True)
-    complete = rtts[["from_region", "to_region", "rtt_ms"]].notna().all(axis=1)
-    return rtts[complete & (rtts.from_region != rtts.to_region)].reset_index(drop=True)[COLUMNS]
+    rtts = rtts[rtts[["from_region", "to_region", "rtt_ms"]].notna().all(axis=1)]
+    return rtts[rtts.from_region != rtts.to_region].reset_index(drop=True)[COLUMNS]
 
 
 def _echoes(echoes: pd.DataFrame) -> pd.DataFrame:

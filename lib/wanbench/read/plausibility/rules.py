@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from html import escape
@@ -20,7 +20,7 @@ from .copies import check_copied_days, check_copies
 from .places import check_earth, known_places
 from .rates import check_rates
 from .rtt_units import check_halved, check_near_answers, check_rtt_units
-from .rule import RULES, round_trips
+from .rule import RULES, Flag, round_trips
 from .summaries import check_summaries
 
 # Rules for RTTs that are wrong independently of the coordinates, in order.
@@ -59,21 +59,15 @@ def _without_links(rtts: pd.DataFrame, links: pd.DataFrame | None) -> pd.DataFra
     return rtts[~np.array(linked, dtype=bool)].reset_index(drop=True)
 
 
-def _in_turn(rules: Iterable[Callable], rtts: pd.DataFrame) -> tuple[list[dict], np.ndarray]:
-    """Apply each rule to the rows that no earlier rule explains; return the flags and a mask of all explained rows."""
+def _of_round_trips(rtts: pd.DataFrame, places: pd.DataFrame) -> list[Flag]:
+    """Apply each rule to the rows that no earlier rule explains."""
     flags, explained = [], np.zeros(len(rtts), bool)
-    for rule in rules:
-        new, rows = rule(rtts, ~explained)
-        flags, explained = flags + new, explained | rows
-    return flags, explained
-
-
-def _of_round_trips(rtts: pd.DataFrame, places: pd.DataFrame) -> list[dict]:
-    if not len(rtts):
-        return []
     misplaced = partial(check_coordinates, places=places)
     later = (misplaced, light.check_opposite, light.check_light, light.check_asymmetry, light.check_triangle)
-    return _in_turn((*PLACE_INDEPENDENT, *later), rtts)[0]
+    for rule in (*PLACE_INDEPENDENT, *later) if len(rtts) else ():
+        new, rows = rule(rtts, ~explained)
+        flags, explained = flags + new, explained | rows
+    return flags
 
 
 ABOUT = ("rtt", "throughput")
@@ -98,8 +92,7 @@ class Report:
     def __str__(self) -> str:
         return " ".join(self.sentences)
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         first, *others = map(escape, self.sentences)

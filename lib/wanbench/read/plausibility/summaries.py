@@ -8,7 +8,7 @@ import pandas as pd
 
 from wanbench.formatting import count, number, quantity
 
-from .rule import IMPOSSIBLE, RULES, SUSPECT, Column, row_names
+from .rule import IMPOSSIBLE, RULES, SUSPECT, Column, Flag, row_names
 
 SUMMARY = RULES["summary"]
 # Columns, by table, whose values cannot decrease from left to right.
@@ -40,7 +40,7 @@ OMITTED = "the total includes omitted intervals, as in old versions of iperf3 wi
 MIN_COVERED = 0.8  # If intervals cover less of the transfer's time, the rest may have had another rate.
 
 
-def check_summaries(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
+def check_summaries(tables: Mapping[str, pd.DataFrame]) -> list[Flag]:
     """Flag rows with impossible summaries, and columns that seem to be exchanged."""
     flags = []
     for table, orders in ORDER.items():
@@ -48,14 +48,15 @@ def check_summaries(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
             continue
         frame = tables[table]
         names = row_names(table, frame)
-        for low, high in _neighbours(frame, orders):
+        used = [[name for name in order if name in frame and frame[name].notna().any()] for order in orders]
+        for low, high in dict.fromkeys(chain.from_iterable(map(pairwise, used))):
             flags += _out_of_order(table, frame, names, low, high)
         if table == "pings":
             flags += _spread(frame, names)
     return flags + _against_intervals(tables) + _against_parts(tables)
 
 
-def _against_intervals(tables) -> list[dict]:
+def _against_intervals(tables: Mapping[str, pd.DataFrame]) -> list[Flag]:
     """Flag transfers whose rate exceeds the rate over their intervals, leaving out omitted intervals."""
     if not {"transfers", "intervals"} <= set(tables):
         return []
@@ -84,7 +85,7 @@ def _against_intervals(tables) -> list[dict]:
     return flags
 
 
-def _against_parts(tables) -> list[dict]:
+def _against_parts(tables: Mapping[str, pd.DataFrame]) -> list[Flag]:
     if "quantiles" in tables:
         quantiles = tables["quantiles"]
         parts = quantiles.window.notna()
@@ -108,11 +109,6 @@ def _against_parts(tables) -> list[dict]:
     return flags
 
 
-def _neighbours(frame, orders) -> list[tuple[str, str]]:
-    used = [[name for name in order if name in frame and frame[name].notna().any()] for order in orders]
-    return list(dict.fromkeys(chain.from_iterable(map(pairwise, used))))
-
-
 def decimals(values: pd.Series, share: float = DECIMALS_SHARE) -> int:
     """Return the fewest decimals (at most six) that suffice for more than this share of a column's values."""
     numbers = values.dropna().to_numpy(dtype=float)
@@ -128,7 +124,7 @@ def _rounding(*columns: pd.Series) -> float:
     return 1e-6 if len(set(places)) == 1 else 0.5 * 10.0 ** -min(places) + 1e-6
 
 
-def _out_of_order(table, frame, names, low, high) -> list[dict]:
+def _out_of_order(table: str, frame: pd.DataFrame, names: pd.Series, low: str, high: str) -> list[Flag]:
     lower, upper = (frame[name].astype("float64") for name in (low, high))
     both = lower.notna() & upper.notna()
     wrong = both & (lower > upper + _rounding(lower, upper))
@@ -150,7 +146,7 @@ def _out_of_order(table, frame, names, low, high) -> list[dict]:
     return flags
 
 
-def _spread(frame, names) -> list[dict]:
+def _spread(frame: pd.DataFrame, names: pd.Series) -> list[Flag]:
     """Flag standard deviations that are impossible with the minimum, mean and maximum."""
     minimum, mean, maximum, sd = (
         frame[f"{name}_rtt_ms"].astype("float64").to_numpy() for name in ("min", "mean", "max", "sd")

@@ -17,7 +17,9 @@ import os
 import sys
 import time
 from collections import defaultdict
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from kafka import errors
 from kafka.protocol.admin import DescribeConfigsRequest
@@ -38,7 +40,7 @@ BROKER = 4  # Kafka's resource type for the settings of a broker
 GIVEN_AT_START = (3, 4, 5)
 
 
-def cluster(admin: Admin) -> dict:
+def cluster(admin: Admin) -> dict[str, Any]:
     """
     Describe the brokers and the controller.
 
@@ -64,7 +66,7 @@ def cluster(admin: Admin) -> dict:
     }
 
 
-def topics(admin: Admin, names: list[str] | None = None, internal: bool = False) -> list[dict]:
+def topics(admin: Admin, names: list[str] | None = None, internal: bool = False) -> list[dict[str, Any]]:
     """
     List topics with their partitions: partition, leader (None if there is none), replicas, isr.
 
@@ -80,7 +82,7 @@ def topics(admin: Admin, names: list[str] | None = None, internal: bool = False)
     return sorted(rows, key=lambda topic: topic["name"])
 
 
-def topic_row(topic: dict) -> dict:
+def topic_row(topic: dict[str, Any]) -> dict[str, Any]:
     """Convert a topic from kafka-python's metadata to the form that `topics` returns."""
     partitions = [
         {
@@ -95,8 +97,13 @@ def topic_row(topic: dict) -> dict:
 
 
 def create_topic(
-    admin: Admin, name: str, partitions=1, replication=1, settings: dict | None = None, placement: list | None = None
-) -> dict:
+    admin: Admin,
+    name: str,
+    partitions: int = 1,
+    replication: int = 1,
+    settings: dict[str, object] | None = None,
+    placement: list[list[int]] | None = None,
+) -> dict[str, Any]:
     """
     Create a topic, wait until every broker that answers knows the leader of every partition, and return the topic in
     the form that `topics` returns.
@@ -104,7 +111,7 @@ def create_topic(
     `placement` lists the replicas (node numbers) of each partition, the preferred leader first; it replaces
     `partitions` and `replication`.
     """
-    wanted: dict = {"configs": {key: str(value) for key, value in (settings or {}).items()}}
+    wanted: dict[str, Any] = {"configs": {key: str(value) for key, value in (settings or {}).items()}}
     if placement is None:
         wanted |= {"num_partitions": partitions, "replication_factor": replication}
     else:
@@ -113,7 +120,7 @@ def create_topic(
     refuse(answer["error_code"], answer.get("error_message"))
     count = partitions if placement is None else len(placement)
 
-    def is_ready(topic):
+    def is_ready(topic: dict[str, Any]) -> bool:
         leaders = [partition["leader_id"] for partition in topic["partitions"]]
         return not topic["error_code"] and len(leaders) == count and min(leaders) >= 0
 
@@ -134,7 +141,9 @@ def metadata_request(names: list[str] | None) -> MetadataRequest:
     return MetadataRequest(topics=asked, allow_auto_topic_creation=False)
 
 
-def _await_everywhere(admin, name, is_done, problem):
+def _await_everywhere(
+    admin: Admin, name: str, is_done: Callable[[dict[str, Any]], bool], problem: str
+) -> dict[str, Any]:
     """Wait until `is_done` is true for a topic's metadata at every broker that answers; return the metadata of one."""
     end = time.monotonic() + WAIT_S
     while True:
@@ -151,7 +160,7 @@ def _await_everywhere(admin, name, is_done, problem):
         time.sleep(POLL_S)
 
 
-def elect(admin: Admin) -> dict:
+def elect(admin: Admin) -> dict[str, int]:
     """Elect the preferred leaders of all topics; return {"changed": number of leaders that changed}."""
     answer = admin.elect_leaders(0, None, raise_errors=False).to_dict()
     refuse(answer.get("error_code", 0))
@@ -165,7 +174,7 @@ def elect(admin: Admin) -> dict:
     return {"changed": changed}
 
 
-def lead(admin: Admin, replicas: dict[str, dict[str, list[int]]], others: bool = False) -> dict:
+def lead(admin: Admin, replicas: dict[str, dict[str, list[int]]], others: bool = False) -> dict[str, int]:
     """
     Reorder the replicas of partitions, and elect the first replica of each, if it is in sync, as leader.
 
@@ -206,7 +215,7 @@ def lead(admin: Admin, replicas: dict[str, dict[str, list[int]]], others: bool =
     return {"ordered": len(ordered), "led": len(led), "missing": n - len(wanted)}
 
 
-def _partitions(admin, replicas) -> dict:
+def _partitions(admin: Admin, replicas: dict[str, dict[str, list[int]]]) -> dict[TopicPartition, dict[str, Any]]:
     return {
         TopicPartition(topic["name"], row["partition"]): row
         for topic in topics(admin, internal=True)
@@ -228,7 +237,7 @@ def settings(admin: Admin, broker: int, everything: bool = False) -> dict[str, s
     }
 
 
-def log_ends(admin: Admin, topic: str) -> list[dict]:
+def log_ends(admin: Admin, topic: str) -> list[dict[str, int]]:
     """
     Return the ends of each partition's log as rows of "partition", "high_watermark" and "end".
 
@@ -247,7 +256,7 @@ def log_ends(admin: Admin, topic: str) -> list[dict]:
     return sorted(rows, key=lambda row: row["partition"])
 
 
-def _latest(admin, leader, topic, numbers, replica_id) -> dict[int, int]:
+def _latest(admin: Admin, leader: int, topic: str, numbers: Iterable[int], replica_id: int) -> dict[int, int]:
     """
     Return the latest offset of each partition that `leader` leads, as reported to the replica `replica_id`.
     """
@@ -277,7 +286,7 @@ VERBS = {
 READ_ONLY = {"cluster", "topics", "settings", "log_ends"}
 
 
-def respond(settings: dict, verb: str, question: dict) -> dict:
+def respond(settings: dict[str, Any], verb: str, question: dict[str, Any]) -> dict[str, Any]:
     """
     Run a verb with the arguments `question`; return the object to print, an answer or an error. Requests are retried
     while connections fail.
@@ -311,17 +320,17 @@ def respond(settings: dict, verb: str, question: dict) -> dict:
         return _error(type(error).__name__, " ".join(str(error).split()))
 
 
-def _error(kind, message):
+def _error(kind: str, message: str) -> dict[str, Any]:
     return {"error": {"kind": kind, "message": message}}
 
 
-def read_arguments(path: str, question: str = "{}") -> tuple[dict, dict]:
+def read_arguments(path: str, question: str = "{}") -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the client's settings from a file and the verb's arguments from JSON; silence kafka-python's log."""
     logging.disable(logging.CRITICAL)
     return json.loads(Path(path).read_text()), json.loads(question)
 
 
-def print_line(line: dict, secret: str | None) -> None:
+def print_line(line: dict[str, Any], secret: str | None) -> None:
     """Print a line of JSON; hide `secret` in an error, but not in an answer, because a topic may have the same name."""
     text = json.dumps(line)
     if secret and "error" in line:

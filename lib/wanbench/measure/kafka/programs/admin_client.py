@@ -46,12 +46,12 @@ class Connections(KafkaConnectionManager):
     `failures` maps each address to its last error.
     """
 
-    def __init__(self, net, **settings):
+    def __init__(self, net: NetworkSelector, **settings: Any):
         super().__init__(net, **{**settings, "socket_connection_setup_timeout_ms": CONNECT_MS})
         self.failures: dict[str, Exception] = {}
         self._permanent = None
 
-    def get_connection(self, node_id, timeout_ms=None, **options):
+    def get_connection(self, node_id: int | str, timeout_ms: float | None = None, **options: Any) -> Any:
         fresh = node_id not in self._conns
         timeout_ms = min(timeout_ms or CONNECT_MS, CONNECT_MS)
         connection = super().get_connection(node_id, timeout_ms, **options)
@@ -67,7 +67,7 @@ class Connections(KafkaConnectionManager):
                 future.add_errback(lambda error: self._remember(f"{node.host}:{node.port}", error))
         return connection
 
-    async def _build_transport(self, node, timeout_at=None):
+    async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
         # kafka-python drops data that arrives with the end of a connection; brokers refuse a password in this way.
         transport = await super()._build_transport(node, timeout_at=timeout_at)
         receive = transport._sock_recv
@@ -79,12 +79,12 @@ class Connections(KafkaConnectionManager):
         transport._sock_recv = receive_all
         return transport
 
-    def update_backoff(self, node_id):
+    def update_backoff(self, node_id: int | str) -> Any:
         if self._permanent is not None and self.cluster.is_bootstrap(node_id):
             raise self._permanent
         return super().update_backoff(node_id)
 
-    def _remember(self, where, error):
+    def _remember(self, where: str, error: Exception | None) -> None:
         if error is None:
             return
         if str(error) or where not in self.failures:
@@ -105,7 +105,7 @@ class Admin(_Client):
     each address, if no broker answers; raise the KafkaError of the cluster if it refuses the client.
     """
 
-    def __init__(self, settings: dict, *, connect_s: float = CONNECT_S, request_s: float = REQUEST_S):
+    def __init__(self, settings: dict[str, Any], *, connect_s: float = CONNECT_S, request_s: float = REQUEST_S):
         self.connections: Any = None
         connect_ms, request_ms = (max(1, int(seconds * 1000)) for seconds in (connect_s, request_s))
         timeouts = {"bootstrap_timeout_ms": connect_ms, "request_timeout_ms": request_ms}
@@ -115,7 +115,7 @@ class Admin(_Client):
             failures = self.connections.failures if self.connections else {}
             raise Unreachable("; ".join(f"{where}: {message(error)}" for where, error in failures.items())) from None
 
-    def _client(self, **settings):
+    def _client(self, **settings: Any) -> KafkaNetClient:
         net = NetworkSelector(**settings)
         self.connections = Connections(net, **settings)
         return KafkaNetClient(net, self.connections, **settings)
@@ -123,18 +123,18 @@ class Admin(_Client):
     def nodes(self) -> list[int]:
         return [broker.node_id for broker in self.connections.cluster.brokers()]
 
-    def request(self, request, node_id: int | None = None) -> dict:
+    def request(self, request: Any, node_id: int | None = None) -> dict[str, Any]:
         """Return the response of a broker (by default, of any broker); raise KafkaError if it does not respond."""
         (answer,) = self.requests([(node_id, request)])
         if isinstance(answer, errors.KafkaError):
             raise answer
         return answer
 
-    def requests(self, asked: list[tuple]) -> list[dict | errors.KafkaError]:
+    def requests(self, asked: list[tuple[int | None, Any]]) -> list[dict[str, Any] | errors.KafkaError]:
         """Send (node_id, request) pairs concurrently; return, for each request, its response or the error."""
         return self.connections.run(self._responses, asked)
 
-    async def _responses(self, asked):
+    async def _responses(self, asked: list[tuple[int | None, Any]]) -> list[Any]:
         answers = []
         for node_id, request in asked:
             try:

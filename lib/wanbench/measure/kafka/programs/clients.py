@@ -15,7 +15,7 @@ import struct
 import time
 import zlib
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, NoReturn
@@ -87,7 +87,7 @@ def read_arguments(description: str, names: str) -> argparse.Namespace:
     return parser.parse_args()
 
 
-def client_settings(path: str, more: dict, role: str | None = None) -> dict:
+def client_settings(path: str, more: Mapping[str, Any], role: str | None = None) -> dict[str, Any]:
     """
     Return a client's settings for librdkafka: the content of a JSON file (addresses and security), and `more`.
 
@@ -99,7 +99,7 @@ def client_settings(path: str, more: dict, role: str | None = None) -> dict:
     return {**settings, **{name: value for name, value in more.items() if not name.startswith(others)}}
 
 
-def error_name(error) -> str:
+def error_name(error: object) -> str:
     """
     Return librdkafka's name for an error, or for an exception that wraps an error; else the class of the exception.
     """
@@ -107,7 +107,7 @@ def error_name(error) -> str:
     return kafka.name() if hasattr(kafka, "name") else type(error).__name__
 
 
-def count_error(counts: Counter, error) -> None:
+def count_error(counts: Counter[tuple[str, str]], error: Any) -> None:
     """Count an error by name and text; only the first `MOST_ERRORS` different errors are counted."""
     key = error_name(error), (error.str() if hasattr(error, "str") else str(error))[:MOST_TEXT]
     if len(counts) < MOST_ERRORS or key in counts:
@@ -141,7 +141,7 @@ def parse_record(value: bytes | None) -> tuple[int | None, int | None, bool] | N
     return None, None, True
 
 
-def _sum(kind, producer, sequence, intended_ns, body):
+def _sum(kind: bytes, producer: int, sequence: int, intended_ns: int, body: bytes) -> int:
     return zlib.crc32(body, zlib.crc32(HEAD.pack(kind, producer, sequence, intended_ns, 0)))
 
 
@@ -174,13 +174,13 @@ def flat(counts: dict[int, int]) -> list[int]:
 # Starting and stopping
 
 
-def on_stop(handler: Callable) -> None:
+def on_stop(handler: Callable[..., object]) -> None:
     """Call the handler on SIGTERM and SIGINT."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, handler)
 
 
-def await_file(path: str, is_over: Callable[[], bool], nap_s: float = 0.02) -> dict | None:
+def await_file(path: str, is_over: Callable[[], bool], nap_s: float = 0.02) -> dict[str, Any] | None:
     """Wait until a file exists, and return its JSON object; return None if `is_over()` becomes true before that."""
     while not is_over():
         if os.path.exists(path):
@@ -190,7 +190,9 @@ def await_file(path: str, is_over: Callable[[], bool], nap_s: float = 0.02) -> d
     return None
 
 
-def warm_up(keys: Iterable, send: Callable, flush: Callable, is_over: Callable[[], bool]) -> int:
+def warm_up(
+    keys: Iterable[Any], send: Callable[..., object], flush: Callable[[float], object], is_over: Callable[[], bool]
+) -> int:
     """
     Send a record for each key until it is acknowledged; return how many were not acknowledged within `WARM_UP_S`.
 
@@ -198,7 +200,7 @@ def warm_up(keys: Iterable, send: Callable, flush: Callable, is_over: Callable[[
     """
     left, end_s = set(keys), time.monotonic() + WARM_UP_S
 
-    def answered(key, error, _):
+    def answered(key: object, error: object, _: object) -> None:
         if error is None:
             left.discard(key)
 
@@ -229,7 +231,7 @@ def raise_priority() -> None:
 # Output
 
 
-def line(value) -> str:
+def line(value: object) -> str:
     """Return a value as one line of JSON."""
     return json.dumps(value, separators=(",", ":")) + "\n"
 
@@ -248,7 +250,7 @@ class Lines:
     The first line has `origin_ns`, a Unix time in ns; all times in later lines are whole microseconds since then.
     """
 
-    def __init__(self, program: str, **about):
+    def __init__(self, program: str, **about: object):
         self.origin_ns = time.time_ns()
         self._waiting: deque[str] = deque()
         self._flushed_s = time.monotonic()
@@ -258,11 +260,11 @@ class Lines:
     def now(self) -> int:
         return (time.time_ns() - self.origin_ns) // 1_000
 
-    def write(self, value) -> None:
+    def write(self, value: object) -> None:
         """Print a value within about `PRINT_S`. Several threads can call this at the same time."""
         self._waiting.append(line(value))
 
-    def client_error(self, error) -> None:
+    def client_error(self, error: Any) -> None:
         """Print an error from librdkafka as ["error", at, name, text]."""
         self.write(("error", self.now(), error.name(), error.str()[:MOST_TEXT]))
 
@@ -286,7 +288,7 @@ class Lines:
             name, text = "LOG", record.getMessage()
         self.write(("error", self.now(), name, text[:MOST_TEXT]))
 
-    def flush(self, *_) -> None:
+    def flush(self, *_: object) -> None:
         """Print buffered lines; safe in a signal handler."""
         lines = []
         while self._waiting:
@@ -299,7 +301,7 @@ class Lines:
         if time.monotonic() - self._flushed_s > PRINT_S:
             self.flush()
 
-    def end(self, status: int = 0, **about) -> NoReturn:
+    def end(self, status: int = 0, **about: object) -> NoReturn:
         """
         Print the last line, an object with `ended`, and exit at once, because librdkafka would wait to deliver
         outstanding records.
@@ -317,13 +319,13 @@ class Paced:
     came due.
     """
 
-    def __init__(self, producer, lines: Lines, arguments, n_partitions: int, body: bytes):
+    def __init__(self, producer: Any, lines: Lines, arguments: Any, n_partitions: int, body: bytes):
         self.producer, self.lines, self.arguments = producer, lines, arguments
         self.n_partitions, self.body = n_partitions, body
         self.due, self.stopped = 0, False
         self._looked_s = time.monotonic()
 
-    def stop(self, *_) -> None:
+    def stop(self, *_: object) -> None:
         self.stopped = True
 
     def warm_up(self) -> int:
@@ -339,7 +341,7 @@ class Paced:
             lambda: self.stopped,
         )
 
-    def produce(self, value: bytes, partition: int, on_delivery: Callable) -> None:
+    def produce(self, value: bytes, partition: int, on_delivery: Callable[..., object]) -> None:
         self.producer.produce(self.arguments.topic, value, partition=partition, on_delivery=on_delivery)
 
     def send(self, sequence: int, intended_ns: int) -> None:

@@ -29,7 +29,7 @@ class LogError(Exception):
     """A log segment is not in Kafka's format."""
 
 
-def count(folder: Path, topics: Sequence[str]) -> dict:
+def count(folder: Path, topics: Sequence[str]) -> dict[str, object]:
     """
     Return the counts for partitions of `topics` in a log folder, in the form that the program prints.
 

@@ -19,6 +19,7 @@ import sys
 import time
 from collections import deque
 from functools import partial
+from typing import Any
 
 from .clients import WARM_UP_S, Lines, Paced, client_settings, on_stop, read_arguments
 
@@ -28,9 +29,9 @@ LEAD_NS = 300_000_000  # time from the end of the preparations to the first reco
 class Probe(Paced):
     """Send to the brokers in turn, and report which records are late."""
 
-    def __init__(self, producer, lines: Lines, arguments):
+    def __init__(self, producer: Any, lines: Lines, arguments: Any):
         super().__init__(producer, lines, arguments, len(arguments.nodes.split(",")), bytes(arguments.record_bytes))
-        self._unanswered: list[deque] = [deque() for _ in range(self.n_partitions)]
+        self._unanswered: list[deque[int]] = [deque() for _ in range(self.n_partitions)]
         self._late: set[tuple[int, int]] = set()
         self._answered: set[tuple[int, int]] = set()
 
@@ -64,12 +65,12 @@ class Probe(Paced):
             self.producer.poll(0.02)
             self.look()
 
-    def _delivered(self, partition: int, due_us: int, error, _) -> None:
+    def _delivered(self, partition: int, due_us: int, error: Any, _: object) -> None:
         now = self.lines.now()
         if error is not None:
             self._failed(partition, due_us, error.name())
             return
-        line: list = [partition, due_us, now - due_us]
+        line: list[object] = [partition, due_us, now - due_us]
         if (partition, due_us) in self._late:
             self._late.discard((partition, due_us))
             line.append("after")

@@ -15,6 +15,8 @@ because only an observer of all members can decide whether everything was read.
 import os
 import sys
 import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from .clients import LOOK_S, Lines, client_settings, on_stop, parse_record, read_arguments
 
@@ -32,11 +34,11 @@ class Member:
         self.stopped = False
         self._reported: dict[int, int] | None = None
 
-    def stop(self, *_) -> None:
+    def stop(self, *_: object) -> None:
         self.stopped = True
         self.lines.flush()
 
-    def changed(self, what: str, partitions) -> None:
+    def changed(self, what: str, partitions: Iterable[Any]) -> None:
         numbers = sorted(partition.partition for partition in partitions)
         if what == "assigned":
             self.assigned |= set(numbers)
@@ -47,7 +49,7 @@ class Member:
         self.lines.write((what, self.lines.now(), numbers))
         self.lines.flush()
 
-    def take(self, message) -> None:
+    def take(self, message: Any) -> None:
         """Log a message, or the error that was delivered in its place."""
         if message.error() is not None:
             self.lines.client_error(message.error())
@@ -58,7 +60,7 @@ class Member:
             producer, sequence, is_damaged = content
             self.lines.write(("received", producer, sequence, *place, at, is_damaged))
 
-    def report(self, committed) -> None:
+    def report(self, committed: Callable[[list[int]], Mapping[int, int]]) -> None:
         """
         Print the positions if they have changed; `committed` returns the group's offsets for partitions from which no
         record has come yet.
@@ -99,7 +101,7 @@ def main() -> int:
     )
     on_stop(member.stop)
 
-    def committed(numbers):
+    def committed(numbers: list[int]) -> dict[int, int]:
         asked = [confluent_kafka.TopicPartition(arguments.topic, number) for number in numbers]
         try:
             answers = consumer.committed(asked, timeout=COMMITTED_S)

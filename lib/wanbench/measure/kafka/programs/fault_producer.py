@@ -18,6 +18,7 @@ import random
 import sys
 import time
 from functools import partial
+from typing import Any
 
 from .clients import HEAD, RECORD, WARM_UP_S, Lines, Paced, client_settings, error_name, on_stop, read_arguments, record
 
@@ -28,13 +29,13 @@ NO_ANSWER = "no answer"  # recorded for records that were neither acknowledged n
 class Schedule(Paced):
     """Send records on schedule; `outstanding` holds the records that were sent and not yet answered."""
 
-    def __init__(self, producer, lines: Lines, arguments):
+    def __init__(self, producer: Any, lines: Lines, arguments: Any):
         body = random.Random(0).randbytes(arguments.record_bytes - HEAD.size)
         super().__init__(producer, lines, arguments, arguments.partitions, body)
         self.outstanding: set[int] = set()
         self._hurried = False
 
-    def stop(self, *_) -> None:
+    def stop(self, *_: object) -> None:
         """Stop sending, and stop waiting for answers, because a kill soon follows this signal."""
         self.stopped = self._hurried = True
         self.lines.flush()
@@ -57,7 +58,7 @@ class Schedule(Paced):
         for sequence in sorted(self.outstanding):
             self.lines.write(("failed", sequence, self.lines.now(), NO_ANSWER))
 
-    def _answered(self, sequence: int, error, message) -> None:
+    def _answered(self, sequence: int, error: Any, message: Any) -> None:
         if error is not None:
             self._failed(sequence, error.name())
             return

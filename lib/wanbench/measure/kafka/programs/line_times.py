@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from typing import IO
 
 CHUNK_BYTES = 1 << 16
 
@@ -37,11 +38,11 @@ def main(arguments: list[str]) -> int:
     return status if status >= 0 else 128 - status
 
 
-def _write(times, at_s, n=1):
+def _write(times: IO[bytes], at_s: float, n: int = 1) -> None:
     times.write(b"%.6f\n" % at_s * n)
 
 
-def _pass_on(chunk):
+def _pass_on(chunk: bytes) -> None:
     while chunk:
         chunk = chunk[os.write(sys.stdout.fileno(), chunk) :]
 

@@ -24,7 +24,8 @@ import sys
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from . import clients
 from .clients import HEAD, LATE_UNIT_US, NS, RECORD, WARM_UP, bucket, elapsed_ns, flat, line, put
@@ -44,15 +45,15 @@ class Receipts:
         self.n_received = 0
         self.latency, self.late = (defaultdict(lambda: defaultdict(int)) for _ in range(2))
         self.duplicates, self.negative, self.received_in = Counter(), Counter(), Counter()
-        self.errors: Counter = Counter()
+        self.errors: Counter[tuple[str, str]] = Counter()
         self._seen = bytearray(n)
         self._first_ns = self._last_ns = 0
         self._lock = threading.Lock()
 
-    def stop(self, *_) -> None:
+    def stop(self, *_: object) -> None:
         self.stopped = True
 
-    def take(self, messages: list, at_ns: int, waited_ns: int) -> None:
+    def take(self, messages: Sequence[Any], at_ns: int, waited_ns: int) -> None:
         """Count messages delivered at `at_ns` (Unix ns) that waited at most `waited_ns` for this program."""
         late = bucket(waited_ns // 1_000 // LATE_UNIT_US)
         with self._lock:
@@ -84,12 +85,12 @@ class Receipts:
         self.late[second][late] += 1
         self.received_in[max(latency_ns + elapsed_ns(sequence, self.rate), 0) // NS] += 1
 
-    def note(self, error) -> None:
+    def note(self, error: Any) -> None:
         clients.count_error(self.errors, error)
 
-    def report(self) -> list[dict]:
+    def report(self) -> list[dict[str, Any]]:
         with self._lock:
-            lines: list[dict] = [{"error": [*key, n]} for key, n in self.errors.most_common()]
+            lines: list[dict[str, Any]] = [{"error": [*key, n]} for key, n in self.errors.most_common()]
             for second in sorted(set(self.latency) | set(self.received_in)):
                 lines.append(
                     {
@@ -106,7 +107,7 @@ class Receipts:
             return [*lines, {"ended": time.time_ns(), "n_received": self.n_received, "receiving_ns": receiving_ns}]
 
 
-def join(consumer, topic: str, after: int, receipts: Receipts, take_all: Callable) -> None:
+def join(consumer: Any, topic: str, after: int, receipts: Receipts, take_all: Callable[[Any, Receipts], None]) -> None:
     """Join the group once it has received so many records, then take messages until stopped."""
     while receipts.n_received < after and not receipts.stopped:
         time.sleep(NAP_S)
@@ -114,7 +115,7 @@ def join(consumer, topic: str, after: int, receipts: Receipts, take_all: Callabl
     take_all(consumer, receipts)
 
 
-def receive_shared(consumer, receipts: Receipts) -> None:
+def receive_shared(consumer: Any, receipts: Receipts) -> None:
     """Take messages of a member of a share group until stopped; each `poll` acknowledges those of the one before."""
     returned_ns = time.time_ns()
     while not receipts.stopped:
@@ -124,7 +125,7 @@ def receive_shared(consumer, receipts: Receipts) -> None:
         returned_ns = time.time_ns()
 
 
-def receive(consumer, receipts: Receipts) -> None:
+def receive(consumer: Any, receipts: Receipts) -> None:
     """
     Receive a member's messages until stopped. Only `poll` waits, because `consume` would wait for a full batch.
 
@@ -142,7 +143,7 @@ def receive(consumer, receipts: Receipts) -> None:
             empty_ns = asked_ns
 
 
-def share_member(settings: dict, access: dict):
+def share_member(settings: dict[str, Any], access: dict[str, Any]) -> Any:
     """Return a member of a share group that reads from the start of its topic."""
     from confluent_kafka import ShareConsumer, admin
 

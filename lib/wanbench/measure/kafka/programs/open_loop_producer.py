@@ -32,12 +32,14 @@ import time
 from collections import Counter, defaultdict, deque
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 from . import clients
 from .clients import HEAD, NAP_S, NS, RECORD, WARM_UP, WARM_UP_S, bucket, elapsed_ns, flat, line, n_records, put
 
 TICK_S = 0.001  # length of a tick; one sleep per record, at several thousand a second, would take 10 % of a processor
 STATISTICS = {"statistics.interval.ms": 500}  # librdkafka then reports its counters at least once in every second
+STOPPED_S = 1.0  # less than the time after which a program that is asked to stop is killed
 COMMIT_S = 10.0  # timeout of a commit, and again of an abort; together less than the session's timeout at the end
 
 
@@ -49,13 +51,13 @@ class Producer:
     `transaction_s`, a second thread commits a transaction after each such time.
     """
 
-    def __init__(self, number: int, topic: str, client, process, transaction_s: float = 0.0):
+    def __init__(self, number: int, topic: str, client: Any, process: "Process", transaction_s: float = 0.0):
         self.number, self.topic, self.client, self.process = number, topic, client, process
         self.waiting: deque[tuple[int, int]] = deque()
         self.n_settled = 0
         self.published = defaultdict(lambda: defaultdict(int))
         self.failed, self.acknowledged_in = Counter(), Counter()
-        self.errors: Counter = Counter()
+        self.errors: Counter[tuple[str, str]] = Counter()
         self._turn, self._closed = number, threading.Event()
         self._transaction_s, self._uncommitted, self._committing = transaction_s, deque(), threading.Lock()
         self._threads = [threading.Thread(target=self._take_answers, daemon=True)]
@@ -93,7 +95,7 @@ class Producer:
         self._turn += 1
         return True
 
-    def _answered(self, sequence: int, due_ns: int, error, _) -> None:
+    def _answered(self, sequence: int, due_ns: int, error: Any, _: object) -> None:
         if error is not None:
             self._fail(sequence, error)
         elif self._transaction_s:
@@ -108,12 +110,12 @@ class Producer:
         self.acknowledged_in[max(at_ns - self.process.start_ns, 0) // NS] += 1
         self.n_settled += 1
 
-    def _fail(self, sequence: int, error) -> None:
+    def _fail(self, sequence: int, error: Any) -> None:
         self.failed[int(sequence / self.process.rate)] += 1
         self.n_settled += 1
         self.note(error)
 
-    def note(self, error) -> None:
+    def note(self, error: Any) -> None:
         clients.count_error(self.errors, error)
 
     def close(self) -> None:
@@ -148,7 +150,7 @@ class Producer:
                     self._fail(sequence, failed)
 
 
-def resent(statistics: dict) -> int:
+def resent(statistics: dict[str, Any]) -> int:
     """
     Return the number of retransmissions of records, including those that wait to be sent, from librdkafka's statistics.
 
@@ -170,7 +172,7 @@ def resent(statistics: dict) -> int:
 class Process:
     """All producers of one process, with the results of each second of the schedule."""
 
-    def __init__(self, arguments, bodies: list[bytes]):
+    def __init__(self, arguments: Any, bodies: list[bytes]):
         self.arguments, self.bodies = arguments, bodies
         self.number, self.partitions, self.rate = arguments.number, arguments.partitions, arguments.rate
         self.length_s = arguments.length_s
@@ -192,7 +194,7 @@ class Process:
         second = (time.time_ns() - self.start_ns) // NS if self.start_ns else -1
         self.resent[producer][second] = resent(json.loads(text))
 
-    def stop(self, *_) -> None:
+    def stop(self, *_: object) -> None:
         """Stop sending and waiting, so that the results are printed."""
         self.stopped = True
 
@@ -203,11 +205,11 @@ class Process:
         """
         value = HEAD.pack(WARM_UP, self.number, 0, 0, 0) + self.bodies[0]
 
-        def send(key, on_delivery):
+        def send(key: tuple[int, int], on_delivery: object) -> None:
             producer = self.producers[key[0]]
             producer.client.produce(producer.topic, value, partition=key[1], on_delivery=on_delivery)
 
-        def flush(patience_s):
+        def flush(patience_s: float) -> None:
             for producer in self.producers:
                 producer.client.flush(patience_s)
 
@@ -289,30 +291,31 @@ class Process:
     def _resent_in(self, second: int) -> int:
         """Return the number of records sent again during a second."""
 
-        def until(last):
+        def until(last: int) -> int:
             return sum(max((n for at, n in of.items() if at <= last), default=0) for of in self.resent.values())
 
         return until(second) - until(second - 1)
 
     def drain(self) -> None:
-        """Wait for the end of the schedule, then up to `drain_s` for answers."""
-        end_ns = self.start_ns + round(self.length_s * NS)
-        give_up_ns = max(end_ns, time.time_ns()) + round(self.arguments.drain_s * NS)
-        while not self.stopped and (now_ns := time.time_ns()) < give_up_ns:
+        """Wait for the end of the schedule, then up to `drain_s` for answers, or `STOPPED_S` if stopped before it."""
+        early, end_ns = self.stopped, self.start_ns + round(self.length_s * NS)
+        end_ns = min(end_ns, time.time_ns()) if early else end_ns
+        give_up_ns = max(end_ns, time.time_ns()) + round((STOPPED_S if early else self.arguments.drain_s) * NS)
+        while self.stopped == early and (now_ns := time.time_ns()) < give_up_ns:
             self._look_at_backlog(now_ns)
             if now_ns > end_ns and not self._outstanding():
                 break
             time.sleep(0.005)
         self._look_at_backlog(time.time_ns())
 
-    def report(self) -> list[dict]:
+    def report(self) -> list[dict[str, Any]]:
         for producer in self.producers:
             producer.close()
-        lines: list[dict] = []
+        lines: list[dict[str, Any]] = []
         errors = sum((producer.errors for producer in self.producers), Counter())
         lines += [{"error": [*key, n]} for key, n in errors.most_common(clients.MOST_ERRORS)]
         for second in sorted(self.due):
-            published: Counter = Counter()
+            published: Counter[int] = Counter()
             for producer in self.producers:
                 published.update(dict(producer.published.get(second, {})))
             lines.append(

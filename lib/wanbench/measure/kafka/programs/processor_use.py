@@ -69,9 +69,9 @@ class Programs:
     def __init__(self):
         self._holds_all = "wanbench.measure.links.lab_supervisor" in read("/proc/1/cmdline")
         self._used: dict[tuple[str, str], int] | None = None
-        self.total: Counter = Counter()
+        self.total: Counter[str] = Counter()
 
-    def sample(self) -> dict:
+    def sample(self) -> dict[str, object]:
         """Return the ticks of the machine since boot, and of programs since the first sample."""
         machine = [int(number) for number in read("/proc/stat").split("\n")[0].split()[1 : 1 + MACHINE]]
         used: dict[tuple[str, str], int] = {}
@@ -91,7 +91,7 @@ class Programs:
         return {"machine": machine, "programs": dict(self.total)}
 
 
-def processor_time(pid: str) -> dict:
+def processor_time(pid: str) -> dict[str, int]:
     """Return a process's user, system and starting ticks; {} if there is no such process."""
     after_name = read(f"/proc/{pid}/stat").rpartition(")")[2].split()
     if len(after_name) < 20:
@@ -100,7 +100,7 @@ def processor_time(pid: str) -> dict:
     return {name: int(text) for name, text in ticks.items()}
 
 
-def throttled(pid: str) -> dict:
+def throttled(pid: str) -> dict[str, int]:
     """Return nr_periods, nr_throttled and throttled_ns of a process's control group, or {} if no group limits it."""
     for line in read(f"/proc/{pid}/cgroup").splitlines():
         number, _, rest = line.partition(":")
@@ -119,7 +119,7 @@ def throttled(pid: str) -> dict:
     return {}
 
 
-def sample_broker(pid_file: str) -> dict:
+def sample_broker(pid_file: str) -> dict[str, int]:
     """Return a sample of the process whose id is in a file."""
     pid = read(pid_file).strip()
     return processor_time(pid) | throttled(pid) if pid.isdigit() else {}

@@ -60,7 +60,7 @@ def await_brokers(client: dict[str, Any], brokers: set[int]) -> Any:
         time.sleep(PAUSE_S)
 
 
-def first_record(client: dict[str, Any], admin, brokers: set[int]) -> None:
+def first_record(client: dict[str, Any], admin: Any, brokers: set[int]) -> None:
     """
     Produce a record to a partition on each broker, with up to three replicas, and consume all records.
 
@@ -91,7 +91,7 @@ def first_record(client: dict[str, Any], admin, brokers: set[int]) -> None:
                 raise TimeoutError(f"records of the partitions {sorted(missing)} were not consumed")
 
 
-def forget(admin, name: str) -> None:
+def forget(admin: Any, name: str) -> None:
     """Delete the topic and the group of this name, if they exist."""
     with suppress(KafkaError):
         admin.delete_topics([name])

@@ -18,6 +18,7 @@ import signal
 import sys
 import time
 import urllib.request
+from typing import Any
 
 LARGEST_BYTES = 64_000_000  # maximum size of an answer; larger ones would fill the disk, and no exporter sends them
 LAST_S = 1.5  # timeout of the last scrape; a host kills a program two seconds after SIGTERM
@@ -35,7 +36,7 @@ class Ending:
         signal.signal(signal.SIGTERM, self._ask)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
-    def _ask(self, *_):
+    def _ask(self, *_: object) -> None:
         self.asked = True
         if self.may_raise:
             self.may_raise = False
@@ -48,7 +49,7 @@ class Ending:
             raise Ended
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.may_raise = False
 
 
@@ -65,7 +66,7 @@ def fetch(url: str, timeout_s: float) -> bytes:
     return b"".join(parts)
 
 
-def scrape(url: str, timeout_s: float) -> tuple[dict, bytes]:
+def scrape(url: str, timeout_s: float) -> tuple[dict[str, Any], bytes]:
     """Scrape once; return a description (time, duration, length and error) and the answer."""
     at_s, began, answer, error = time.time(), time.monotonic(), b"", None
     try:
@@ -77,14 +78,14 @@ def scrape(url: str, timeout_s: float) -> tuple[dict, bytes]:
     return {"at_s": at_s, "took_s": time.monotonic() - began, "bytes": len(answer), "error": error}, answer
 
 
-def write(word: str, about: dict, content: bytes | None = None) -> None:
+def write(word: str, about: dict[str, Any], content: bytes | None = None) -> None:
     """Print a word and a JSON object on one line, and then the exporter's answer `content`, if there is one."""
     data = memoryview(f"{word} {json.dumps(about)}\n".encode() + (b"" if content is None else content + b"\n"))
     while data:
         data = data[os.write(1, data) :]
 
 
-def main(settings: dict) -> None:
+def main(settings: dict[str, Any]) -> None:
     url, interval_s, timeout_s = settings["url"], settings["interval_s"], settings["timeout_s"]
     ending, latest = Ending(), None
     write("#scrapes", {"url": url, "interval_s": interval_s, **settings["about"]})

@@ -36,8 +36,8 @@ class ConsumerGroupDescribeResponse(ApiMessage, load_json=_SCHEMAS):  # pyright:
 
 
 def watch(
-    settings: dict,
-    write: Callable[[dict], None],
+    settings: dict[str, object],
+    write: Callable[[dict[str, object]], None],
     duration_s: float,
     interval_s: float,
     topics: list[str] | None = None,
@@ -59,7 +59,7 @@ def watch(
     """
     lock = threading.Lock()
 
-    def sample(look: Callable[[], dict], **about) -> None:
+    def sample(look: Callable[[], dict[str, object]], **about: object) -> None:
         began, row = time.monotonic(), {"at_s": time.time(), **about}
         try:
             row |= look()
@@ -74,7 +74,7 @@ def watch(
             sample(lambda: members_of(admin, group), group=group)
             time.sleep(max(0.05, now + MEMBERS_INTERVAL_S - time.monotonic()))
 
-    def look() -> dict:
+    def look() -> dict[str, object]:
         nonlocal admin
         if admin is None:
             admin = Admin(settings, connect_s=min(CONNECT_S, duration_s), request_s=request_s)
@@ -90,7 +90,7 @@ def watch(
         time.sleep(max(0.0, min(start + tick * interval_s, end) - time.monotonic()))
 
 
-def state(admin: Admin, names: list[str] | None, internal: bool) -> dict:
+def state(admin: Admin, names: list[str] | None, internal: bool) -> dict[str, object]:
     """Return what one broker knows of the brokers and of the topics `names` (all topics if that is None)."""
     node_id = admin.connections.least_loaded_node()
     metadata = admin.request(metadata_request(names), node_id)
@@ -105,7 +105,7 @@ def state(admin: Admin, names: list[str] | None, internal: bool) -> dict:
     }
 
 
-def members_of(admin: Admin, group: str) -> dict:
+def members_of(admin: Admin, group: str) -> dict[str, object]:
     """
     Return a group's "state" and "members" (client_id, partitions) from its coordinator, which is looked up each time.
     """
@@ -136,7 +136,7 @@ def members_of(admin: Admin, group: str) -> dict:
     }
 
 
-def _classic_topics(member):
+def _classic_topics(member: dict[str, object]) -> list[tuple[str, list[int]]]:
     assigned = member["member_assignment"]
     topics = assigned.get("assigned_partitions", ()) if isinstance(assigned, dict) else ()
     return [(topic["topic"], topic["partitions"]) for topic in topics]

@@ -5,6 +5,7 @@ named by literals, so that a test can compare them with the permissions in docs/
 
 import os
 import threading
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -55,20 +56,20 @@ class Aws:
         """Return the number of the AWS account."""
         return self.call("sts", self.home(), "get_caller_identity")["Account"]
 
-    def call(self, service: str, region: str, operation: str, **arguments) -> dict:
+    def call(self, service: str, region: str, operation: str, **arguments: object) -> dict[str, Any]:
         """Call an operation of a service in a region, and return its answer; raise CloudError if it fails."""
         return self._ask(service, region, operation, lambda client: getattr(client, operation)(**arguments))
 
-    def pages(self, service: str, region: str, operation: str, key: str, **arguments) -> list[dict]:
+    def pages(self, service: str, region: str, operation: str, key: str, **arguments: object) -> list[Any]:
         """Return the items under `key` in all pages of an answer; raise CloudError if a page is missing."""
 
-        def all_of(client):
+        def all_of(client: Any) -> list[Any]:
             pages = client.get_paginator(operation).paginate(**arguments)
             return [item for page in pages for item in page.get(key, [])]
 
         return self._ask(service, region, operation, all_of)
 
-    def _ask(self, service, region, operation, ask):
+    def _ask(self, service: str, region: str, operation: str, ask: Callable[[Any], Any]) -> Any:
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import re
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 from wanbench.checks import check_choice, check_name, check_number, refusal
 from wanbench.measure.labs.rented.client import CloudError
@@ -26,51 +28,8 @@ POLL_S = 15.0
 THROTTLED = ("Throttling", "ThrottlingException", "ThrottledException", "RequestLimitExceeded", "InternalServiceFault")
 
 
-@dataclass(frozen=True)
-class Kind:
-    """
-    A kind of resource in CloudWatch: namespace, dimension, shortest period without extra cost (s), and metrics, one per
-    line as "statistic name unit".
-    """
-
-    namespace: str
-    dimension: str
-    period_s: int
-    metrics: str
-
-    def rows(self) -> list[dict[str, str]]:
-        """Return statistic, metric and unit of each metric."""
-        rows = [(*line.split(), "") for line in self.metrics.strip().splitlines()]
-        return [dict(zip(("statistic", "metric", "unit"), row, strict=False)) for row in rows]
-
-
-MSK = """
-Average BytesInPerSec bytes/s
-Average BytesOutPerSec bytes/s
-Average MessagesInPerSec 1/s
-Average NetworkRxPackets packets
-Average NetworkTxPackets packets
-Average CpuUser %
-Average CpuSystem %
-"""
-INSTANCE = """
-Average CPUUtilization %
-Sum NetworkIn bytes
-Sum NetworkOut bytes
-Sum NetworkPacketsIn packets
-Sum NetworkPacketsOut packets
-"""
-CIRCUIT = """
-Average ConnectionBpsIngress bit/s
-Average ConnectionBpsEgress bit/s
-Minimum ConnectionState
-"""
-KINDS = {
-    "msk": Kind("AWS/Kafka", "Cluster Name", 60, MSK),
-    "instance": Kind("AWS/EC2", "InstanceId", 300, INSTANCE),
-    "vpn": Kind("AWS/VPN", "VpnId", 300, "Sum TunnelDataIn bytes\nSum TunnelDataOut bytes\nMinimum TunnelState"),
-    "direct-connect": Kind("AWS/DX", "ConnectionId", 300, CIRCUIT),
-}
+METRICS = list(csv.DictReader(Path(__file__).with_name("cloudwatch_metrics.csv").read_text().splitlines()))
+"""The metrics by kind of resource, with their dimension and the shortest period (s) without extra cost."""
 _ADDRESS = re.compile(r"\d+\.\d+\.\d+\.\d+")
 _ACCOUNT = re.compile(r"(?<!\d)\d{12}(?!\d)|^arn:")
 
@@ -83,7 +42,7 @@ class Watched:
     Parameters
     ----------
     kind : str
-        A key of `KINDS`.
+        "msk", "instance", "vpn" or "direct-connect".
     region : str
         AWS's own name for the region.
     id : str
@@ -105,7 +64,7 @@ class Watched:
     period_s: int | None = None
 
     def __post_init__(self):
-        check_choice("kind", self.kind, KINDS)
+        check_choice("kind", self.kind, dict.fromkeys(row["kind"] for row in METRICS))
         for field in ("region", "id", "name"):
             if _ACCOUNT.search(check_name(field, getattr(self, field))):
                 raise refusal(field, "(not shown)", "a name or id, without the account; so no ARN and no account id")
@@ -114,19 +73,18 @@ class Watched:
             raise refusal("period_s", self.period_s, "a multiple of 60")
         check_number("brokers", self.brokers, int(self.kind == "msk"), 100 * (self.kind == "msk"), whole=True)
 
-    def series(self) -> list[dict]:
+    def series(self) -> list[dict[str, Any]]:
         """
-        Return the series to fetch, each a dict: metric, statistic, unit, period_s, namespace, node_id, dimensions.
+        Return the series to fetch, each a row of `METRICS` with period_s, node_id and dimensions.
         """
-        kind = KINDS[self.kind]
-        name = "TunnelIpAddress" if self.kind == "vpn" and _ADDRESS.fullmatch(self.id) else kind.dimension
+        rows = [row for row in METRICS if row["kind"] == self.kind]
+        name = "TunnelIpAddress" if self.kind == "vpn" and _ADDRESS.fullmatch(self.id) else rows[0]["dimension"]
         nodes = range(1, self.brokers + 1) if self.kind == "msk" else (None,)
         of_node = {node: {name: self.id} | ({"Broker ID": str(node)} if node else {}) for node in nodes}
-        of_kind = {"period_s": self.period_s or kind.period_s, "namespace": kind.namespace}
         return [
-            {**row, **of_kind, "node_id": node, "dimensions": dimensions}
+            {**row, "period_s": self.period_s or int(row["period_s"]), "node_id": node, "dimensions": dimensions}
             for node, dimensions in of_node.items()
-            for row in kind.rows()
+            for row in rows
         ]
 
 
@@ -154,7 +112,7 @@ class CloudWatch:
         Once `leaving` is set (the user interrupted), make at most one further request per resource, without waiting.
         """
         leaving = leaving or Event()
-        ends: dict = {"started_at_utc": opened_at_utc, "ended_at_utc": now_utc()}
+        ends: dict[str, Any] = {"started_at_utc": opened_at_utc, "ended_at_utc": now_utc()}
         start, end = map(datetime.fromisoformat, ends.values())
         deadline = time.monotonic() + self.patience_s
         if not leaving.is_set():
@@ -170,7 +128,7 @@ class CloudWatch:
         named = {f"{stem}-{n}.cloudwatch.json": content for n, content in enumerate(contents, 1)}
         return [write_raw(folder, "cloudwatch", name, content, **ends) for name, content in named.items()]
 
-    def _of(self, watched: Watched, start: datetime, end: datetime, deadline: float, leaving: Event) -> dict:
+    def _of(self, watched: Watched, start: datetime, end: datetime, deadline: float, leaving: Event) -> dict[str, Any]:
         """Fetch the metrics of a resource, and return the content of its file, which has no id and no dimension."""
         series, points, error = watched.series(), {}, None
         period_s = series[0]["period_s"]
@@ -196,7 +154,7 @@ class CloudWatch:
             written.append(kept)
         return {"name": watched.name, "kind": watched.kind, "error": error, "series": written}
 
-    def _points(self, region: str, series: list[dict], expected: list[int]) -> dict[int, dict[int, float]]:
+    def _points(self, region: str, series: list[dict[str, Any]], expected: list[int]) -> dict[int, dict[int, float]]:
         """Return the data points of each series, by its number: values by the start of their period (Unix s)."""
         start, end = (datetime.fromtimestamp(each, UTC) for each in (expected[0], expected[-1]))
         points: dict[int, dict[int, float]] = {number: {} for number in range(len(series))}
@@ -215,7 +173,7 @@ class CloudWatch:
         return {number: {at: value for at, value in of.items() if at in set(expected)} for number, of in points.items()}
 
 
-def _query(number: int, series: Mapping) -> dict:
+def _query(number: int, series: Mapping[str, Any]) -> dict[str, Any]:
     dimensions = [{"Name": name, "Value": value} for name, value in series["dimensions"].items()]
     metric = {"Namespace": series["namespace"], "MetricName": series["metric"], "Dimensions": dimensions}
     stat = {"Metric": metric, "Period": series["period_s"], "Stat": series["statistic"]}

@@ -1,8 +1,10 @@
 """The lab of rented hosts on AWS, which makes a key pair, a security group and the hosts in each region."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
+from wanbench.checks import T
 from wanbench.errors import LabError
 from wanbench.measure.labs.rented.client import CloudError
 from wanbench.measure.labs.rented.costs import Costs
@@ -35,7 +37,7 @@ class AwsLab(RentedLab):
     takes_subnets, volume_device = True, VOLUME_DEVICE
     client_class, resources_class, survey = Aws, AwsResources, staticmethod(survey)
 
-    def costs(self, **wanted) -> Costs:
+    def costs(self, **wanted: Any) -> Costs:
         return costs(self.client, **wanted)
 
     def launch(self, site: Site, order: Order) -> list[Instance]:
@@ -82,7 +84,7 @@ def make_group(aws: Aws, region: str, name: str, description: str, vpc: str, tag
     return aws.pages("ec2", region, "describe_security_groups", "SecurityGroups", Filters=filters)[0]["GroupId"]
 
 
-def allow(aws: Aws, region: str, group: str, *rules: dict) -> None:
+def allow(aws: Aws, region: str, group: str, *rules: Mapping[str, object]) -> None:
     """Add rules to a security group; rules that it already has are ignored."""
     there = "InvalidPermission.Duplicate"
     for rule in rules:
@@ -101,7 +103,7 @@ def launch(aws: Aws, site: Site, tags: Tags, group: str, user_data: str) -> str:
     disk = {"VolumeSize": wanted.volume_gb, "VolumeType": "gp3", "DeleteOnTermination": True, "Encrypted": True}
     subnets = dict(site.subnets)
 
-    def launch_in(zone):
+    def launch_in(zone: str) -> None:
         wish = {
             "ImageId": site.image,
             "InstanceType": wanted.instance_type,
@@ -121,7 +123,7 @@ def launch(aws: Aws, site: Site, tags: Tags, group: str, user_data: str) -> str:
     return in_first_zone(subnets, launch_in, wanted, NO_CAPACITY)
 
 
-def _running(aws, region, run) -> list[Instance]:
+def _running(aws: Aws, region: str, run: str) -> list[Instance]:
     """Return the hosts that are running and have a public address; raise LabError if a host has ended."""
     reservations = aws.pages("ec2", region, "describe_instances", "Reservations", Filters=_of_run(run))
     hosts = [host for reservation in reservations for host in reservation["Instances"]]
@@ -137,22 +139,22 @@ def _running(aws, region, run) -> list[Instance]:
     ]
 
 
-def specifications(tags: Tags, *kinds: str) -> list[dict]:
+def specifications(tags: Tags, *kinds: str) -> list[dict[str, object]]:
     """Return the value of AWS's parameter TagSpecifications, which tags these kinds of resources."""
     named = tags.values() | {"Name": f"wanbench {tags.campaign}"}
     given = [{"Key": key, "Value": value[:256]} for key, value in named.items()]
     return [{"ResourceType": kind, "Tags": given} for kind in kinds]
 
 
-def _of_run(run):
+def _of_run(run: str) -> list[dict[str, object]]:
     return [{"Name": f"tag:{RUN}", "Values": [run]}]
 
 
-def _ranges(networks, description):
+def _ranges(networks: Iterable[str], description: str) -> list[dict[str, str]]:
     return [{"CidrIp": network, "Description": description} for network in networks]
 
 
-def unless_there(code, ask):
+def unless_there(code: str, ask: Callable[[], T]) -> T | None:
     """
     Return the result of `ask`, or None if AWS answers with `code`, the error code for a resource that already exists.
     """

@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from wanbench.checks import check_flag, check_name, check_number, refusal
 from wanbench.errors import LabError
-from wanbench.measure.labs.rented.costs import HOURS_PER_MONTH, Costs, agree
+from wanbench.measure.labs.rented.costs import HOURS_PER_MONTH, Costs, Price, agree
 from wanbench.measure.labs.rented.leases import Lease
 from wanbench.measure.labs.rented.resources import SETTLE_S, Tags, take_down, tell, uninterrupted
 
@@ -68,7 +69,7 @@ class MskCluster:
     campaign: str = "by-hand"
     ttl_s: int = 3 * 3600
     budget_usd: float | None = None
-    price_overrides: Mapping[str, float] | None = None
+    price_overrides: Mapping[str, Price] | None = None
     yes: bool = False
     aws: Aws | None = None
 
@@ -113,7 +114,7 @@ class MskCluster:
             raise
         return self
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: object) -> None:
         lease, self._lease, self.external = self._lease, None, {}
         if lease is None:
             return
@@ -121,7 +122,7 @@ class MskCluster:
         if left := uninterrupted(lambda: lease.end(self._take_down), MskResources.title):
             raise LabError(f"REMAINS on AWS: {'; '.join(left)}. `wanbench sweep aws` tries again to delete this.")
 
-    def _make(self, run: str, subnets: list[dict]) -> None:
+    def _make(self, run: str, subnets: Sequence[Mapping[str, Any]]) -> None:
         """Make the security group, which admits the clients, and request the cluster."""
         self.name, expires_at = f"wanbench-{run}", datetime.now(UTC) + timedelta(seconds=self.ttl_s)
         tags = Tags(run, self.campaign, getpass.getuser(), expires_at)
@@ -167,7 +168,7 @@ class MskCluster:
         tell("wanbench: the MSK cluster is being deleted; this takes up to half an hour.")
         return take_down(MskResources(self._aws), [self._code], run=run, settle_s=SETTLE_S)
 
-    def _subnets(self) -> list[dict]:
+    def _subnets(self) -> list[dict[str, Any]]:
         """
         Return default subnets of up to three zones; raise LabError if the brokers cannot be spread evenly over them.
         """

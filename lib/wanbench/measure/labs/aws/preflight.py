@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
+from typing import Any
 
 from wanbench.errors import LabError
 from wanbench.measure.labs.rented.client import CloudError, too_small
@@ -22,14 +22,8 @@ from .clients import Aws
 IMAGE = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-{}"
 ARCHITECTURES = ("x86_64", "arm64")
 # Codes of the quotas of running on-demand vCPUs, by the letters of the instance family; other quotas are not checked.
-VCPU_QUOTAS = {
-    **dict.fromkeys("acdhimrtz", "L-1216C47A"),
-    "g": "L-DB2E81BA",
-    "vt": "L-DB2E81BA",
-    "p": "L-417A185B",
-    "f": "L-74FC7D96",
-    "x": "L-7295265B",
-}
+VCPU_QUOTAS = dict.fromkeys("acdhimrtz", "L-1216C47A") | dict.fromkeys(("g", "vt"), "L-DB2E81BA")
+VCPU_QUOTAS |= {"p": "L-417A185B", "f": "L-74FC7D96", "x": "L-7295265B"}
 # Code of the quota of rules in one security group, and its default, which is used if the quota cannot be read.
 RULES_QUOTA, USUAL_RULES = "L-0EA8095F", 60
 PRICE_REGION = "us-east-1"  # One of the few regions whose endpoint has the price list of all regions.
@@ -62,21 +56,19 @@ def survey(aws: Aws, wanted: Sequence[Wanted], alongside: Sequence[Wanted] = ())
     """
     enabled = enabled_regions(aws, wanted[0].region)
     if off := [hosts.region for hosts in wanted if hosts.region not in enabled]:
-        raise LabError(
-            f"AWS regions not enabled in this account: {', '.join(off)}. Enable them under Account > AWS Regions, "
-            "or leave them out. Nothing was launched."
-        )
+        remedy = "Enable them under Account > AWS Regions, or leave them out. Nothing was launched."
+        raise LabError(f"AWS regions not enabled in this account: {', '.join(off)}. {remedy}")
 
-    def look(hosts):
+    def look(hosts: Wanted) -> tuple[Site | None, list[str], list[str]]:
         try:
             return _site(aws, hosts), *_quotas(aws, hosts, [*wanted, *alongside])
         except LabError as error:
             return None, [str(error)], []
 
-    sites, problems, notes = zip(*everywhere(look, wanted), strict=True)
-    if any(problems):
-        raise LabError(f"Nothing was launched: {' '.join(dict.fromkeys(chain(*problems)))}")
-    return list(sites), list(dict.fromkeys(chain(*notes)))
+    seen = everywhere(look, wanted)
+    if problems := [text for _, texts, _ in seen for text in texts]:
+        raise LabError(f"Nothing was launched: {' '.join(dict.fromkeys(problems))}")
+    return [site for site, _, _ in seen if site], list(dict.fromkeys(text for *_, notes in seen for text in notes))
 
 
 def _site(aws: Aws, wanted: Wanted) -> Site:
@@ -102,7 +94,7 @@ def _site(aws: Aws, wanted: Wanted) -> Site:
     return Site(wanted, image, there[0]["VpcId"], subnets)
 
 
-def default_subnets(aws: Aws, region: str) -> list[dict]:
+def default_subnets(aws: Aws, region: str) -> list[dict[str, Any]]:
     """Return the default subnets of the default VPC, one in each zone; raise LabError if there is no default VPC."""
     vpcs = aws.pages("ec2", region, "describe_vpcs", "Vpcs", Filters=[{"Name": "is-default", "Values": ["true"]}])
     if not vpcs:
@@ -143,7 +135,7 @@ def _quotas(aws: Aws, wanted: Wanted, of_lab: Sequence[Wanted]) -> tuple[list[st
     return problems, notes
 
 
-def _quota(aws, region, service, code):
+def _quota(aws: Aws, region: str, service: str, code: str) -> float | None:
     try:
         answer = aws.call("service-quotas", region, "get_service_quota", ServiceCode=service, QuotaCode=code)
     except CloudError:
@@ -151,7 +143,7 @@ def _quota(aws, region, service, code):
     return answer["Quota"]["Value"]
 
 
-def _vcpus_running(aws, region, code):
+def _vcpus_running(aws: Aws, region: str, code: str) -> int:
     running = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
     reservations = aws.pages("ec2", region, "describe_instances", "Reservations", Filters=running)
     hosts = [host for reservation in reservations for host in reservation["Instances"]]
@@ -159,7 +151,7 @@ def _vcpus_running(aws, region, code):
     return sum(option.get("CoreCount", 1) * option.get("ThreadsPerCore", 1) for option in options)
 
 
-def _quota_of(instance_type):
+def _quota_of(instance_type: str) -> str | None:
     return VCPU_QUOTAS.get(_family(instance_type))
 
 
@@ -173,7 +165,7 @@ def _family(instance_type: str) -> str:
     return re.findall("^[a-z]*", instance_type)[0]
 
 
-def costs(aws: Aws, regions: Sequence[str], *, instance_type: str, **options) -> Costs:
+def costs(aws: Aws, regions: Sequence[str], *, instance_type: str, **options: Any) -> Costs:
     """Return the costs of hosts in regions of the catalogue, at the prices of AWS's price list if it answers."""
     listed = list_prices(aws, [name.removeprefix("aws:") for name in regions], instance_type)
     notes = [] if listed else ["AWS's price list does not answer; these prices are from older tables."]
@@ -188,7 +180,7 @@ def list_prices(aws: Aws, regions: Sequence[str], instance_type: str) -> dict[st
     """
     machine = {"operatingSystem": "Linux", "tenancy": "Shared", "preInstalledSw": "NA", "capacitystatus": "Used"}
 
-    def of(region):
+    def of(region: str) -> tuple[list[float], list[float]]:
         hour = _usd(aws, "AmazonEC2", regionCode=region, instanceType=instance_type, **machine)
         return hour, _usd(aws, "AWSDataTransfer", fromRegionCode=region, transferType="InterRegion Outbound")
 
@@ -203,7 +195,7 @@ def list_prices(aws: Aws, regions: Sequence[str], instance_type: str) -> dict[st
 def _usd(aws: Aws, service: str, **fields: str) -> list[float]:
     """Return every positive price in US dollars of the products with these fields."""
     filters = [{"Type": "TERM_MATCH", "Field": name, "Value": value} for name, value in fields.items()]
-    texts: list = aws.pages("pricing", PRICE_REGION, "get_products", "PriceList", ServiceCode=service, Filters=filters)
+    texts = aws.pages("pricing", PRICE_REGION, "get_products", "PriceList", ServiceCode=service, Filters=filters)
     terms = [term for text in texts for term in json.loads(text).get("terms", {}).get("OnDemand", {}).values()]
     units = [dimension["pricePerUnit"] for term in terms for dimension in term["priceDimensions"].values()]
     return [usd for unit in units if (usd := float(unit.get("USD", 0))) > 0]

@@ -22,7 +22,7 @@ _LINE = re.compile(r"(?P<sha256>[0-9a-f]{64})  (?P<path>.+)")
 _SECRET = re.compile(rb"PRIVATE KEY-----|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")
 
 
-def put_folder(folder, address: str, *, aws: Aws | None = None) -> int:
+def put_folder(folder: str | Path, address: str, *, aws: Aws | None = None) -> int:
     """
     Copy a folder's files to an address such as "s3://bucket/runs/<run id>"; return the number of files.
 
@@ -57,7 +57,7 @@ def put_folder(folder, address: str, *, aws: Aws | None = None) -> int:
     aws = aws or Aws()
     region = aws.home()
 
-    def put(name, body):
+    def put(name: str, body: bytes) -> None:
         given = {"Bucket": bucket, "Key": f"{prefix}/{name}", "Body": body, "ChecksumAlgorithm": "SHA256"}
         kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
         aws.call("s3", region, "put_object", ContentType=kind, **given)
@@ -67,7 +67,7 @@ def put_folder(folder, address: str, *, aws: Aws | None = None) -> int:
     return len(names)
 
 
-def get_folder(address: str, folder, *, aws: Aws | None = None) -> int:
+def get_folder(address: str, folder: str | Path, *, aws: Aws | None = None) -> int:
     """
     Copy to a new folder what `put_folder` put at an address; return the number of files. The folder appears only when
     all files have been checked.
@@ -87,7 +87,7 @@ def get_folder(address: str, folder, *, aws: Aws | None = None) -> int:
     aws = aws or Aws()
     region = aws.home()
 
-    def get(name, target):
+    def get(name: str, target: Path) -> Path:
         from botocore.exceptions import BotoCoreError
 
         body = aws.call("s3", region, "get_object", Bucket=bucket, Key=f"{prefix}/{name}")["Body"]
@@ -106,7 +106,7 @@ def get_folder(address: str, folder, *, aws: Aws | None = None) -> int:
         lines = get(SUMS, Path(unfinished) / SUMS).read_bytes().decode("utf-8", "replace").splitlines()
         listed = [_listed(address, number, line) for number, line in enumerate(lines or [""], 1)]
 
-        def keep(entry):
+        def keep(entry: tuple[str, str]) -> None:
             digest, name = entry
             if (actual := sha256(get(name, whole / name))) != digest:
                 raise RawDataError(f"{address}/{name}", None, f"SHA-256 {actual}", f"SHA-256 {digest}")

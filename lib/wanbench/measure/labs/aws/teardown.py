@@ -1,6 +1,7 @@
 """List and delete the resources that runs have made on AWS: hosts, clusters of MSK, and what belongs to them."""
 
 from datetime import datetime
+from typing import Any
 
 from wanbench.measure.labs.rented import leases
 from wanbench.measure.labs.rented import sweep as sweep_cloud
@@ -44,7 +45,7 @@ class AwsResources(Resources):
             *((KEY_PAIR, key["KeyName"], "", key) for key in keys),
         ]
         listed = [Resource(kind, id_, region, state, _tags_of(of)) for kind, id_, state, of in there]
-        return [resource for resource in listed if resource.state != "terminated"]
+        return [resource for resource in listed if resource.run and resource.state != "terminated"]
 
     def ask_to_delete(self, resource: Resource) -> None:
         aws, region = self.client, resource.region
@@ -84,7 +85,7 @@ class MskResources(AwsResources):
             for cluster in self.clusters(resource.region, resource.id):
                 self.client.call("kafka", resource.region, "delete_cluster", ClusterArn=cluster["ClusterArn"])
 
-    def clusters(self, region: str, name: str | None = None) -> list[dict]:
+    def clusters(self, region: str, name: str | None = None) -> list[dict[str, Any]]:
         """
         Return all clusters of the account, or the one of this name. Their ARNs are secret: they contain the account
         number.
@@ -94,7 +95,7 @@ class MskResources(AwsResources):
         return [cluster for cluster in clusters if name in (None, cluster["ClusterName"])]
 
 
-def sweep(*, client: Aws | None = None, **options) -> int:
+def sweep(*, client: Aws | None = None, **options: Any) -> int:
     """
     Delete what runs left on AWS (see `wanbench.measure.labs.rented.sweep`): MSK clusters first, because they use
     security groups.
@@ -103,7 +104,7 @@ def sweep(*, client: Aws | None = None, **options) -> int:
     return max(_sweep_msk(client, options), sweep_cloud(AwsResources(client), **options))
 
 
-def _sweep_msk(aws, options):
+def _sweep_msk(aws: Aws, options: dict[str, Any]) -> int:
     resources = MskResources(aws)
     try:
         resources.clusters(aws.home())
@@ -121,5 +122,5 @@ def unusable() -> str | None:
     return None if session().get_credentials() else "boto3 finds no credentials"
 
 
-def _tags_of(description: dict) -> dict[str, str]:
+def _tags_of(description: dict[str, Any]) -> dict[str, str]:
     return {tag["Key"]: tag["Value"] for tag in description.get("Tags", [])}

@@ -7,6 +7,7 @@ import logging
 import os
 import threading
 import time
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -54,7 +55,7 @@ class Azure:
         endpoint: str | None = None,
         pause_s: float = PAUSE_S,
         poll_s: float = POLL_S,
-        **how,
+        **how: Any,
     ):
         if not installed(*MODULES):
             raise LabError(EXTRA)
@@ -70,10 +71,8 @@ class Azure:
         """Return the subscription's id, which is never written or printed; raise LabError if none is known."""
         subscription = self._subscription or os.environ.get(VARIABLE)
         if not subscription:
-            raise LabError(
-                f"No subscription of Azure is known; set {VARIABLE}, for example to the output of "
-                "`az account show --query id --output tsv`."
-            )
+            example = "for example to the output of `az account show --query id --output tsv`"
+            raise LabError(f"No subscription of Azure is known; set {VARIABLE}, {example}.")
         return subscription
 
     def path(self, group: str, kind: str, name: str, *below: str) -> str:
@@ -83,7 +82,9 @@ class Azure:
         parts = ("subscriptions", self.subscription, "resourceGroups", group, "providers", kind, name, *below)
         return f"/{'/'.join(parts)}"
 
-    def call(self, service: str, kind: str, operation: str, /, *arguments, wait=True, **options) -> Any:
+    def call(
+        self, service: str, kind: str, operation: str, /, *arguments: object, wait: bool = True, **options: object
+    ) -> Any:
         """
         Call an operation of a service (compute, network or resource), and return its answer.
 
@@ -91,7 +92,7 @@ class Azure:
         CloudError if the call fails, or the operation is not done within `OPERATION_S`.
         """
 
-        def ask(method):
+        def ask(method: Callable[..., Any]) -> Any:
             if not operation.startswith("begin_"):
                 return method(*arguments, **options)
             started = method(*arguments, **options, polling=wait, polling_interval=self.poll_s)
@@ -104,11 +105,11 @@ class Azure:
 
         return self._ask(service, kind, operation, ask)
 
-    def pages(self, service: str, kind: str, operation: str, /, *arguments, **options) -> list:
+    def pages(self, service: str, kind: str, operation: str, /, *arguments: object, **options: object) -> list[Any]:
         """Return the items in all pages of an answer; raise CloudError if a page is missing."""
         return self._ask(service, kind, operation, lambda method: list(method(*arguments, **options)))
 
-    def _ask(self, service, kind, operation, ask):
+    def _ask(self, service: str, kind: str, operation: str, ask: Callable[[Any], Any]) -> Any:
         from azure.core.exceptions import AzureError as Failure
         from azure.core.exceptions import ClientAuthenticationError
 
@@ -130,7 +131,7 @@ class Azure:
         message = f"{kind} {operation}: {code + ': ' if code else ''}{text}"
         raise CloudError(message, code, is_gone=status == 404) from None  # not chained: it names the subscription
 
-    def _client(self, service):
+    def _client(self, service: str) -> Any:
         subscription = self.subscription
         with self._lock:
             if service not in self._clients:

@@ -75,10 +75,8 @@ def survey(azure: Azure, wanted: Sequence[Wanted], alongside: Sequence[Wanted] =
     """
     providers = {name: azure.call("resource", "providers", "get", name) for name in PROVIDERS}
     if off := [name for name, provider in providers.items() if provider.registration_state != "Registered"]:
-        raise LabError(
-            f"Providers that are not registered in the subscription: {', '.join(off)}; `az provider register "
-            "--namespace NAME` registers one. Nothing was launched."
-        )
+        remedy = "`az provider register --namespace NAME` registers one. Nothing was launched."
+        raise LabError(f"Providers that are not registered in the subscription: {', '.join(off)}; {remedy}")
     regions = _locations(providers["Microsoft.Compute"], "virtualMachines")
     if missing := [hosts.region for hosts in wanted if hosts.region not in regions]:
         raise LabError(f"Regions that Azure does not have: {', '.join(missing)}. Nothing was launched.")
@@ -87,12 +85,9 @@ def survey(azure: Azure, wanted: Sequence[Wanted], alongside: Sequence[Wanted] =
     surveyed = everywhere(lambda at: _survey_region(azure, at, wanted[at], of_lab, stopping), range(len(wanted)))
     if problems := [problem for problem in surveyed if isinstance(problem, str)]:
         raise LabError(f"Nothing was launched: {' '.join(problems)}")
-    notes = [
-        f"In {site.wanted.region} Azure cannot stop hosts; they power themselves off, but Azure then still charges."
-        for site in surveyed
-        if not site.is_stopped
-    ]
-    return surveyed, notes
+    sites = [site for site in surveyed if isinstance(site, Site)]
+    charged = "Azure cannot stop hosts; they power themselves off, but Azure then still charges."
+    return sites, [f"In {site.wanted.region} {charged}" for site in sites if not site.is_stopped]
 
 
 def _locations(provider: Any, kind: str) -> set[str]:
@@ -218,7 +213,7 @@ def launch(azure: Azure, site: Site, order: Order, user: str) -> list[Instance]:
     """
     group, hosts = group_name(order.tags.run, site.wanted.region), []
 
-    def launch_in(zone):
+    def launch_in(zone: str | None) -> None:
         names = [f"host-{zone or 'any'}-{number}" for number in range(site.wanted.count)]
         made = everywhere(lambda name: _make_host(azure, site, order, user, zone, name), names)
         if lacking := [error for error in made if isinstance(error, CloudError)]:
@@ -246,7 +241,7 @@ def peer(azure: Azure, site: Site, other: Site, run: str) -> None:
     azure.call("network", "virtual_network_peerings", "begin_create_or_update", *where, peering)
 
 
-def _make_host(azure: Azure, site: Site, order: Order, user: str, zone: str | None, name: str):
+def _make_host(azure: Azure, site: Site, order: Order, user: str, zone: str | None, name: str) -> Instance | CloudError:
     """
     Make a host, and wait until it is running; return its `Instance`, or the CloudError if there is no capacity for it.
     """
@@ -256,7 +251,7 @@ def _make_host(azure: Azure, site: Site, order: Order, user: str, zone: str | No
     where = site.wanted.subnet.split("/") if site.wanted.subnet else (group, NETWORK, SUBNET)
     subnet = azure.path(where[0], "Microsoft.Network/virtualNetworks", where[1], "subnets", where[2])
     inside = {"subnet": {"id": subnet}, "publicIPAddress": {"id": public.id}}
-    properties: dict = {"ipConfigurations": [{"name": "inside", "properties": inside}]}
+    properties: dict[str, Any] = {"ipConfigurations": [{"name": "inside", "properties": inside}]}
     properties["enableAcceleratedNetworking"] = site.accelerated
     if site.wanted.subnet:
         rules = azure.path(group, "Microsoft.Network/networkSecurityGroups", RULES)
@@ -291,8 +286,8 @@ def _stop_later(azure: Azure, site: Site, order: Order, group: str, name: str) -
     }
     path = azure.path(group, "Microsoft.DevTestLab/schedules", f"shutdown-computevm-{name}")
     schedule = {**_place(site, order), "properties": properties}
-    how: dict = {"api_version": "2018-09-15"}
-    azure.call("resource", "resources", "begin_create_or_update_by_id", path, schedule, **how)
+    version = "2018-09-15"
+    azure.call("resource", "resources", "begin_create_or_update_by_id", path, schedule, api_version=version)
 
 
 def _drop_host(azure: Azure, group: str, name: str) -> None:
@@ -302,10 +297,10 @@ def _drop_host(azure: Azure, group: str, name: str) -> None:
     azure.call("network", "public_ip_addresses", "begin_delete", group, name)
 
 
-def _properties(site: Site, order: Order, user: str, name: str, interface: str) -> dict:
+def _properties(site: Site, order: Order, user: str, name: str, interface: str) -> dict[str, Any]:
     image = {"publisher": PUBLISHER, "offer": OFFER, "sku": site.image_sku, "version": site.image_version}
     public_key = {"path": f"/home/{user}/.ssh/authorized_keys", "keyData": order.public_key}
-    disks: dict = {"imageReference": image, "osDisk": {"name": f"{name}-boot", **_disk("FromImage", BOOT_GB)}}
+    disks: dict[str, Any] = {"imageReference": image, "osDisk": {"name": f"{name}-boot", **_disk("FromImage", BOOT_GB)}}
     if size_gb := site.wanted.volume_gb:
         disks["dataDisks"] = [{"lun": 0, "name": f"{name}-volume", **_disk("Empty", size_gb)}]
     return {
@@ -321,16 +316,16 @@ def _properties(site: Site, order: Order, user: str, name: str, interface: str) 
     }
 
 
-def _place(site: Site, order: Order) -> dict:
+def _place(site: Site, order: Order) -> dict[str, Any]:
     return {"location": site.wanted.region, "tags": order.tags.values()}
 
 
-def _disk(made: str, size_gb: int) -> dict:
+def _disk(made: str, size_gb: int) -> dict[str, Any]:
     managed = {"storageAccountType": DISK_TYPE}
     return {"createOption": made, "diskSizeGB": size_gb, "deleteOption": "Delete", "managedDisk": managed}
 
 
-def _rule(priority: int, sources: Sequence[str], protocol: str, ports: str) -> dict:
+def _rule(priority: int, sources: Sequence[str], protocol: str, ports: str) -> dict[str, Any]:
     source = {"sourceAddressPrefixes": list(sources), "sourcePortRange": "*"}
     target = {"destinationAddressPrefix": "*", "destinationPortRange": ports}
     return {"priority": priority, "direction": "Inbound", "access": "Allow", "protocol": protocol, **source, **target}
@@ -351,13 +346,13 @@ class AzureLab(RentedLab):
     takes_subnets, volume_device = True, "/dev/disk/azure/scsi1/lun0"
     client_class, resources_class, survey = Azure, AzureResources, staticmethod(survey)
 
-    def __init__(self, *arguments, **options):
+    def __init__(self, *arguments: Any, **options: Any):
         for subnet in (options.get("subnets") or {}).values():
             if subnet.count("/") != 2:
                 raise refusal("subnets", subnet, "GROUP/NETWORK/SUBNET")
         super().__init__(*arguments, **options)
 
-    def costs(self, *, volume_gb: int | None, **wanted) -> Costs:
+    def costs(self, *, volume_gb: int | None, **wanted: Any) -> Costs:
         """
         Return the costs of the wanted hosts, as `RentedLab.costs` does, with the boot disk at the price of a volume.
         """
@@ -368,7 +363,7 @@ class AzureLab(RentedLab):
         return launch(self.client, site, order, self.user)
 
     def let_in(self, order: Order, addresses: Sequence[str]) -> None:
-        def work(site):
+        def work(site: Site) -> None:
             let_in(self.client, site, order.tags.run, addresses)
             for other in self.sites if self.private_addresses else ():
                 if other != site:

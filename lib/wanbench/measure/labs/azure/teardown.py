@@ -3,6 +3,7 @@
 import os
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from wanbench.measure.labs.rented import sweep as sweep_cloud
 from wanbench.measure.labs.rented.client import clock_at, installed
@@ -45,7 +46,7 @@ class AzureResources(Resources):
             self.client.call("resource", "resource_groups", "begin_delete", resource.id, **how)
 
 
-def sweep(*, client: Azure | None = None, **options) -> int:
+def sweep(*, client: Azure | None = None, **options: Any) -> int:
     """Delete what runs left on Azure; see `wanbench.measure.labs.rented.sweep`."""
     return sweep_cloud(AzureResources(client), **options)
 

@@ -7,6 +7,7 @@ permissions in docs/clouds/gcp.md.
 import json
 import threading
 import time
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from wanbench.errors import LabError
@@ -63,19 +64,19 @@ class Gcp:
         self._find()
         return self._project
 
-    def call(self, service: str, operation: str, /, **request) -> Any:
+    def call(self, service: str, operation: str, /, **request: object) -> Any:
         """
         Call an operation, and return its answer, a `google.cloud.compute_v1` message; raise CloudError if it fails.
         """
         whole = {"project": self.project} | request
         return self._ask(service, operation, lambda method, **how: method(whole, **how))
 
-    def pages(self, service: str, operation: str, /, **request) -> list:
+    def pages(self, service: str, operation: str, /, **request: object) -> list[Any]:
         """
         Return the items in all pages of an answer, or in all scopes of an aggregated list; raise CloudError on failure.
         """
 
-        def all_of(method, **how):
+        def all_of(method: Callable[..., Iterable[Any]], **how: Any) -> list[Any]:
             items = []
             for item in method({"project": self.project} | request, **how):
                 items += _in_scope(service, *item) if isinstance(item, tuple) else [item]
@@ -102,7 +103,7 @@ class Gcp:
             text = f"{operation.operation_type} in {where}: {error.code}: {self.hidden(error.message)}"
             raise CloudError(text, error.code)
 
-    def _ask(self, service, operation, ask):
+    def _ask(self, service: str, operation: str, ask: Callable[..., Any]) -> Any:
         from google.api_core.exceptions import GoogleAPICallError
         from google.auth.exceptions import GoogleAuthError
         from requests.exceptions import RequestException
@@ -123,7 +124,7 @@ class Gcp:
         message = f"{service} {operation}: {code + ': ' if code else ''}{self.hidden(text)}"
         raise CloudError(message, code, is_gone=code == "404") from None  # not chained: the original names the project
 
-    def _client(self, service):
+    def _client(self, service: str) -> Any:
         from google.cloud import compute_v1  # takes seconds, which only users of Google Cloud should pay
 
         self._find()
@@ -181,13 +182,13 @@ def description(tags: Tags) -> str:
     return json.dumps(tags.values())
 
 
-def tags_of(described) -> dict[str, str]:
+def tags_of(described: Any) -> dict[str, str]:
     """Return the tags in a resource's description; {} if no run made the resource."""
     try:
         tags = json.loads(described.description)
     except ValueError:
         return {}
-    return tags if isinstance(tags, dict) and RUN in tags else {}
+    return tags if isinstance(tags, dict) and isinstance(tags.get(RUN), str) else {}
 
 
 def last(link: str) -> str:
@@ -195,7 +196,7 @@ def last(link: str) -> str:
     return link.rpartition("/")[2]
 
 
-def _in_scope(service, name, scoped) -> list:
+def _in_scope(service: str, name: str, scoped: Any) -> list[Any]:
     """
     Return the items of one zone or region; raise CloudError if it did not answer, because it may then have unlisted
     resources.

@@ -106,11 +106,11 @@ def _zones(gcp: Gcp, instance_type: str) -> dict[str, Any]:
     return {last(offer.zone): offer for offer in offered}
 
 
-def _quotas(described) -> dict[str, tuple[float, float]]:
+def _quotas(described: Any) -> dict[str, tuple[float, float]]:
     return {quota.metric: (quota.usage, quota.limit) for quota in described.quotas}
 
 
-def _needed(wanted: Wanted, cpus: int, quotas: Mapping) -> Counter:
+def _needed(wanted: Wanted, cpus: int, quotas: Mapping[str, object]) -> Counter[str]:
     """Return how much of each quota the hosts of a region need; they have `cpus` processors in all."""
     family = wanted.instance_type.partition("-")[0]
     own = f"{family.upper()}_CPUS"
@@ -124,7 +124,7 @@ def _needed(wanted: Wanted, cpus: int, quotas: Mapping) -> Counter:
     )
 
 
-def _image(gcp: Gcp, machine_type):
+def _image(gcp: Gcp, machine_type: Any) -> Any:
     family = IMAGE_FAMILIES.get(machine_type.architecture or "X86_64")
     if family is None:
         raise LabError(f"{machine_type.name} is {machine_type.architecture}; allowed: {', '.join(IMAGE_FAMILIES)}.")
@@ -137,14 +137,14 @@ def launch(gcp: Gcp, site: Site, order: Order, user: str) -> str:
     count = {"count": wanted.count, "min_count": wanted.count}
     properties = _properties(gcp, site, order, user)
 
-    def launch_in(zone):
+    def launch_in(zone: str) -> None:
         wish = {**count, "name_pattern": name(tags.run, zone, "##"), "instance_properties": properties}
         make(gcp, "instances", "bulk_insert_unary", tags, zone, zone=zone, bulk_insert_instance_resource_resource=wish)
 
     return in_first_zone(site.zones, launch_in, wanted, NO_CAPACITY)
 
 
-def _running(gcp, region, run, zone) -> list[Instance]:
+def _running(gcp: Gcp, region: str, run: str, zone: str) -> list[Instance]:
     """Return the hosts that are running and have a public address; raise LabError if a host has ended."""
     hosts = gcp.pages("instances", "list", zone=zone, filter=f"name eq {name(run, zone)}-.*")
     for host in hosts:
@@ -158,7 +158,7 @@ def _running(gcp, region, run, zone) -> list[Instance]:
     ]
 
 
-def make(gcp: Gcp, service: str, operation: str, tags: Tags, what: str = "", **asked) -> None:
+def make(gcp: Gcp, service: str, operation: str, tags: Tags, what: str = "", **asked: object) -> None:
     """
     Make a resource unless it exists, and wait until it exists; `asked` are the arguments of the API's operation.
 
@@ -173,7 +173,7 @@ def make(gcp: Gcp, service: str, operation: str, tags: Tags, what: str = "", **a
             raise
 
 
-def _properties(gcp: Gcp, site: Site, order: Order, user: str) -> dict:
+def _properties(gcp: Gcp, site: Site, order: Order, user: str) -> dict[str, Any]:
     wanted, tags = site.wanted, order.tags
     marks = {"labels": {LABEL: tags.run}, "description": description(tags)}
     left_s = (tags.expires_at - datetime.now(UTC)).total_seconds()
@@ -202,13 +202,13 @@ def _properties(gcp: Gcp, site: Site, order: Order, user: str) -> dict:
     }
 
 
-def _disk(marks, size_gb, *, boot=False, device_name="boot", **source) -> dict:
+def _disk(marks: Mapping[str, object], size_gb: int, *, boot: bool = False, device_name: str = "boot", **source: str):
     how = {"auto_delete": True, "mode": "READ_WRITE", "type_": "PERSISTENT", "device_name": device_name}
     disk = {"disk_size_gb": size_gb, "disk_type": DISK_TYPE, **marks, **source}
     return {"boot": boot, **how, "initialize_params": disk}
 
 
-def _named(tags: Tags, *parts: str) -> dict:
+def _named(tags: Tags, *parts: str) -> dict[str, Any]:
     return {"name": name(tags.run, *parts), "description": description(tags)}
 
 
@@ -216,7 +216,7 @@ def _network(gcp: Gcp, tags: Tags) -> str:
     return f"projects/{gcp.project}/global/networks/{name(tags.run)}"
 
 
-def _public(host) -> str:
+def _public(host: Any) -> str:
     return next((access.nat_i_p for interface in host.network_interfaces for access in interface.access_configs), "")
 
 
@@ -234,7 +234,7 @@ class GcpLab(RentedLab):
     volume_device, files = f"/dev/disk/by-id/google-{VOLUME_NAME}", GUEST_AGENT
     client_class, resources_class, survey = Gcp, GcpResources, staticmethod(survey)
 
-    def costs(self, *, volume_gb: int | None, **wanted) -> Costs:
+    def costs(self, *, volume_gb: int | None, **wanted: Any) -> Costs:
         """
         Return the costs of the wanted hosts, as `RentedLab.costs` does, with the boot disk at the price of a volume.
         """
@@ -257,7 +257,7 @@ class GcpLab(RentedLab):
     def let_in(self, order: Order, addresses: Sequence[str]) -> None:
         self._admit(order.tags, "hosts", [f"{address}/32" for address in addresses], {"I_p_protocol": "all"})
 
-    def _admit(self, tags, who, ranges, allowed):
+    def _admit(self, tags: Tags, who: str, ranges: Sequence[str], allowed: Mapping[str, object]) -> None:
         rule = _named(tags, who) | {"network": _network(self.client, tags), "direction": "INGRESS"}
         rule |= {"source_ranges": ranges, "allowed": [allowed]}
         make(self.client, "firewalls", "insert_unary", tags, who, firewall_resource=rule)

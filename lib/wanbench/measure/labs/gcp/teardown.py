@@ -3,6 +3,7 @@
 import os
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from wanbench.measure.labs.rented import sweep as sweep_cloud
 from wanbench.measure.labs.rented.client import clock_at, installed
@@ -62,20 +63,18 @@ class GcpResources(Resources):
             gcp.call("networks", "delete_unary", network=resource.id)
 
 
-def _place_of(kind, item) -> str:
+def _place_of(kind: str, item: Any) -> str:
     """Return the resource's zone or region, which is needed to delete it."""
-    if kind in (INSTANCE, DISK):
-        return last(item.zone)
-    return last(item.region) if kind == SUBNET else "global"
+    return last(item.zone) if kind in (INSTANCE, DISK) else last(item.region) if kind == SUBNET else "global"
 
 
-def _state_of(kind, item) -> str:
+def _state_of(kind: str, item: Any) -> str:
     if kind == DISK and item.users:
         return "in use"  # it is deleted with its instance
     return item.status if kind in (INSTANCE, DISK) else ""
 
 
-def sweep(*, client: Gcp | None = None, **options) -> int:
+def sweep(*, client: Gcp | None = None, **options: Any) -> int:
     """Delete what runs left on Google Cloud; see `wanbench.measure.labs.rented.sweep`."""
     return sweep_cloud(GcpResources(client), **options)
 

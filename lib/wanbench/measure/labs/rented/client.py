@@ -72,7 +72,5 @@ def installed(*modules: str) -> bool:
 
 def how_to_install(title: str, package: str, extra: str) -> str:
     """Return a sentence that says how to install the extra that a cloud needs."""
-    return (
-        f"Hosts on {title} need the package {package}: install the extra {extra}, in the checkout by "
-        f"pip install './lib[{extra}]'."
-    )
+    by = f"in the checkout by pip install './lib[{extra}]'"
+    return f"Hosts on {title} need the package {package}: install the extra {extra}, {by}."

@@ -36,6 +36,8 @@ UNITS = {BETWEEN_REGIONS: "GB", TO_INTERNET: "GB", "volume": "GB-month", "MSK vo
 """Units of prices; the prices of all other items, such as instances, are per hour."""
 SET_UP_S = 300.0
 """Assumed time that an instance is paid for in addition to measuring: starting, installing tools, stopping."""
+Price = float | list[float] | tuple[float, float]  # a price, or the lowest and the highest
+Sent = Mapping[tuple[str, str], float]  # bytes by (sending region, receiving region)
 
 
 @cache
@@ -56,7 +58,7 @@ def _price_list() -> pd.DataFrame:
     return pd.concat([own, listed[own.columns]], ignore_index=True)
 
 
-def prices(overrides: Mapping[str, Mapping] | None = None) -> pd.DataFrame:
+def prices(overrides: Mapping[str, Mapping[str, Price]] | None = None) -> pd.DataFrame:
     """
     Return prices in US dollars, as ranges over the regions of a cloud: columns cloud, item, low_usd, high_usd, unit,
     source, as_of.
@@ -120,7 +122,7 @@ class Estimate:
         lines.append(f"  total {self.low_usd:.2f} to {self.high_usd:.2f} USD{and_unknown}")
         return "\n".join(lines)
 
-    def as_dict(self) -> dict:
+    def as_dict(self) -> dict[str, object]:
         """Return the estimate in JSON types; unknown amounts and prices are None."""
         rows = self.table.astype("object").where(self.table.notna(), None).to_dict("records")
         return {"hosts": self.hosts, "hours": self.hours, "items": rows}
@@ -144,25 +146,21 @@ def agree(
     print("This lab will cost:", estimate, *(f"  note: {note}" for note in notes), sep="\n", file=sys.stderr)
     if budget_usd is not None:
         if estimate.unknown:
-            raise BudgetError(
-                f"The price or amount of {', '.join(estimate.unknown)} is unknown, so it is not certain that the cost "
-                f"stays within the budget of {budget_usd:.2f} USD; set price_overrides and rate_bps, or no budget."
-            )
+            unknown = f"The price or amount of {', '.join(estimate.unknown)} is unknown"
+            unsure = f"so it is not certain that the cost stays within the budget of {budget_usd:.2f} USD"
+            raise BudgetError(f"{unknown}, {unsure}; set price_overrides and rate_bps, or no budget.")
         if spent_before_usd + estimate.high_usd > budget_usd:
             before = f"after {spent_before_usd:.2f} USD already spent on this run, " if spent_before_usd else ""
-            raise BudgetError(
-                f"This may cost up to {estimate.high_usd:.2f} USD, {before}but the budget is {budget_usd:.2f} USD. "
-                "Nothing was started."
-            )
+            budget = f"{before}but the budget is {budget_usd:.2f} USD. Nothing was started."
+            raise BudgetError(f"This may cost up to {estimate.high_usd:.2f} USD, {budget}")
     if yes or os.environ.get(YES_VARIABLE) == "1":
         return
     try:
         answer = ask("Start it? [yes/no] ")
     except (EOFError, RuntimeError):  # a notebook's kernel without a user raises RuntimeError
-        raise BudgetError(
-            f"This costs {estimate.low_usd:.2f} to {estimate.high_usd:.2f} USD, and there is no terminal to ask for "
-            f"agreement; `--yes` (or {YES_VARIABLE}=1) agrees. Nothing was started."
-        ) from None
+        cost = f"{estimate.low_usd:.2f} to {estimate.high_usd:.2f} USD"
+        remedy = f"`--yes` (or {YES_VARIABLE}=1) agrees. Nothing was started."
+        raise BudgetError(f"This costs {cost}, and there is no terminal to ask for agreement; {remedy}") from None
     if answer.strip().lower() not in ("y", "yes"):
         raise BudgetError("The cost was not agreed to. Nothing was started.")
 
@@ -182,10 +180,8 @@ def spent_before_usd(folder: Path) -> float:
 def check_budget(spent_usd: float, next_usd: float, budget_usd: float) -> None:
     """Raise BudgetError if the next round, at the cost `next_usd`, would exceed the budget."""
     if spent_usd + next_usd > budget_usd:
-        raise BudgetError(
-            f"Stopped: about {spent_usd:.2f} USD are spent, the next round may cost up to {next_usd:.2f} USD, and the "
-            f"budget is {budget_usd:.2f} USD. The measurements are kept."
-        )
+        costs = f"about {spent_usd:.2f} USD are spent, the next round may cost up to {next_usd:.2f} USD"
+        raise BudgetError(f"Stopped: {costs}, and the budget is {budget_usd:.2f} USD. The measurements are kept.")
 
 
 class Costs:
@@ -205,7 +201,7 @@ class Costs:
         instance_type: str,
         hosts_per_region: int,
         volume_gb: int | None = None,
-        overrides: Mapping[str, float],
+        overrides: Mapping[str, Price],
         listed: Mapping[str, tuple[float, float]] | None = None,
         notes: Sequence[str] = (),
         per_host_hour: Mapping[str, float] | None = None,
@@ -218,9 +214,7 @@ class Costs:
             per_host_hour = {"public address": 1.0} | ({"volume": volume_gb / HOURS_PER_MONTH} if volume_gb else {})
         self._per_hour = {instance_type: 1.0} | dict(per_host_hour)
 
-    def of(
-        self, sent_bytes: Mapping[tuple[str, str], float] | None, measuring_s: float, *, set_up_s: float = 0.0
-    ) -> Estimate:
+    def of(self, sent_bytes: Sent | None, measuring_s: float, *, set_up_s: float = 0.0) -> Estimate:
         """
         Return the cost of all hosts for `measuring_s` plus `set_up_s`, and of the traffic.
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from string import Template
 from threading import Event
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import yaml
 from cryptography.hazmat.primitives import serialization as form
@@ -37,47 +38,9 @@ PYTHON_FOLDER = "/opt/wanbench"
 HOST_PYTHON = f"{PYTHON_FOLDER}/bin/python"
 MODULES = ("kafka-python", "confluent-kafka")
 
-_SERVICE = """[Unit]
-Description=End this host at the time that its lab was given
-[Service]
-Type=oneshot
-ExecStart=/usr/sbin/shutdown -P now
-"""
-_TIMER = """[Unit]
-Description=End this host at the time that its lab was given
-[Timer]
-OnCalendar={}
-Persistent=true
-AccuracySec=1s
-[Install]
-WantedBy=timers.target
-"""
 START_S = 600.0  # Timeout for a host to boot and answer by SSH, and again for installing its packages.
-# Rules for nft that undo the cloud's address translation, except for SSH, over which commands arrive.
-OWN_ADDRESS_RULES = """table ip wanbench {{
-  chain arriving {{
-    type nat hook prerouting priority dstnat; policy accept;
-    tcp dport 22 accept
-    ip daddr {private} dnat to {public}
-  }}
-  chain leaving {{
-    type nat hook postrouting priority srcnat; policy accept;
-    ip saddr {public} oifname != "lo" snat to {private}
-  }}
-}}
-"""
 INTERNET, PRIVATE = "internet", "private"
 PATHS = (INTERNET, PRIVATE)
-# Rules for nft; the first two lines remove the table of the previous path, if there is one.
-PATH_RULES = """table ip wanbench_path
-delete table ip wanbench_path
-table ip wanbench_path {{
-  chain leaving {{
-    type nat hook output priority -100; policy accept;
-{lines}
-  }}
-}}
-"""
 Zone = TypeVar("Zone")
 
 
@@ -203,8 +166,8 @@ def user_data(
         "ssh_keys": {"ed25519_private": host_key, "ed25519_public": host_key_public},
         "ssh_pwauth": False,
         "write_files": [
-            {"path": f"{unit}.service", "content": _SERVICE},
-            {"path": f"{unit}.timer", "content": _TIMER.format(when)},
+            {"path": f"{unit}.service", "content": filled("expiry.service")},
+            {"path": f"{unit}.timer", "content": filled("expiry.timer", when=when)},
             *({"path": path, "content": content} for path, content in (files or {}).items()),
         ],
         "runcmd": [
@@ -234,7 +197,7 @@ def not_launched(wanted: Mapping[str, Wanted], first: int) -> dict[str, list[Hos
     }
 
 
-def make_ready(host, *, sysctls: Mapping[str, str], has_volume: bool, leaving: Event) -> None:
+def make_ready(host: Any, *, sysctls: Mapping[str, str], has_volume: bool, leaving: Event) -> None:
     """
     Wait until a host answers and has finished its first boot; then set its sysctls and `host.python`.
 
@@ -264,7 +227,7 @@ def make_ready(host, *, sysctls: Mapping[str, str], has_volume: bool, leaving: E
         host.run(["sysctl", "-w", f"{name}={value}"], timeout_s=30)
 
 
-def close(host) -> None:
+def close(host: Any) -> None:
     """
     Close the connection to a host that will be deleted. An error is only printed, so that it does not prevent the
     deletion.
@@ -283,7 +246,7 @@ def own_public_address(host: Host, private: str, public: str) -> None:
     """
     private, public = str(ipaddress.IPv4Address(private)), str(ipaddress.IPv4Address(public))
     host.run(["ip", "address", "replace", f"{public}/32", "dev", "lo"], timeout_s=30)
-    load_rules(host, "own-address", OWN_ADDRESS_RULES.format(private=private, public=public))
+    load_rules(host, "own-address", private=private, public=public)
 
 
 class Paths:
@@ -303,20 +266,25 @@ class Paths:
         check_choice("path", name, PATHS)
         everywhere(lambda host: self._set(host, name), [host for host, _ in self._hosts])
 
-    def _set(self, host, name):
+    def _set(self, host: Host, name: str) -> None:
         lines = [
             f"    ip daddr {other.address} dnat to {private}"
             for other, private in self._hosts
             if name == PRIVATE and other.region != host.region
         ]
-        load_rules(host, "path", PATH_RULES.format(lines="\n".join(lines)))
+        load_rules(host, "path", lines="\n".join(lines))
 
 
-def load_rules(host: Host, name: str, rules: str) -> None:
-    """Copy rules for `nft` to a host, and load them."""
+def filled(name: str, **values: str) -> str:
+    """Return the text of a file of this folder, with `values` in place of its variables, such as $when."""
+    return Template(Path(__file__).with_name(name).read_text()).substitute(values)
+
+
+def load_rules(host: Host, name: str, **values: str) -> None:
+    """Copy the rules for `nft` in <name>.nft to a host, filled with `values`, and load them."""
     target = f"{host.scratch}/{name}.nft"
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "rules")
-        source.write_text(rules)
+        source.write_text(filled(f"{name}.nft", **values))
         host.put(source, target)
     host.run(["nft", "-f", target], timeout_s=30)

@@ -12,7 +12,7 @@ from typing import Any
 from wanbench.checks import LATER, check_flag, check_name, check_number, refusal
 from wanbench.errors import ParameterError
 from wanbench.measure.labs.base import Host
-from wanbench.measure.labs.rented.costs import SET_UP_S, Costs, Estimate, Meter
+from wanbench.measure.labs.rented.costs import SET_UP_S, Costs, Estimate, Meter, Price, Sent
 from wanbench.measure.labs.ssh import Login, SshHost
 from wanbench.measure.plan.plan import Plan
 from wanbench.regions import cloud_title
@@ -110,14 +110,14 @@ class RentedLab(Tenancy):
     python = "python3"
     volume_device: str
     files: Mapping[str, str] = MappingProxyType({})
-    survey: Callable[..., tuple[list, list[str]]]
+    survey: Callable[..., tuple[list[Any], list[str]]]
     client_class: Callable[[], Any]
     resources_class: Callable[[Any], Resources]
 
     def __init__(
         self,
         regions: Sequence[str],
-        links: Mapping | None = None,
+        links: object = None,
         *,
         hosts_per_region: int = 1,
         sysctls: Mapping[str, str] | None = None,
@@ -129,7 +129,7 @@ class RentedLab(Tenancy):
         owner: str | None = None,
         ttl_s: int | None = None,
         budget_usd: float | None = None,
-        price_overrides: Mapping[str, float] | None = None,
+        price_overrides: Mapping[str, Price] | None = None,
         packages: Sequence[str] | None = None,
         subnets: Mapping[str, str] | None = None,
         private_addresses: bool = False,
@@ -192,7 +192,7 @@ class RentedLab(Tenancy):
     def prepare(self, order: Order) -> None:
         """Make the resources that all regions share, such as a network; called before any `launch`."""
 
-    def costs(self, **wanted) -> Costs:
+    def costs(self, **wanted: Any) -> Costs:
         """
         Return the costs of the wanted hosts, from the cloud's own price list if it has one. The arguments are those of
         `Costs`.
@@ -210,7 +210,7 @@ class RentedLab(Tenancy):
             allowed = f"at least the {needed_s:.0f} s that the plan takes, at most {MAX_TTL_S}"
             raise refusal("ttl_s, after which hosts end themselves,", self.ttl_s, allowed)
         one = next(iter(self.wanted.values()))
-        wanted: dict = {"instance_type": one.instance_type, "hosts_per_region": one.count, "volume_gb": one.volume_gb}
+        wanted = {"instance_type": one.instance_type, "hosts_per_region": one.count, "volume_gb": one.volume_gb}
         self._costs = self.costs(regions=list(self.wanted), overrides=self.price_overrides, **wanted)
         if plan is None:
             expected = self._at_most = self._costs.of(None, self.ttl_s)
@@ -221,10 +221,10 @@ class RentedLab(Tenancy):
         ends = f"Hosts on {self.title} end themselves after {self.ttl_s / 3600:.1f} hours."
         return expected, [*notes, *self._costs.notes, ends]
 
-    def cost_of(self, sent_bytes: Mapping[tuple[str, str], float] | None, measuring_s: float) -> Estimate:
+    def cost_of(self, sent_bytes: Sent | None, measuring_s: float) -> Estimate:
         return self._costs.of(self._charged(sent_bytes), measuring_s)
 
-    def _charged(self, sent_bytes: Mapping[tuple[str, str], float] | None) -> Mapping | None:
+    def _charged(self, sent_bytes: Sent | None) -> Sent | None:
         """
         Return the bytes that this lab pays for. Traffic between public addresses is paid for even within a region, so
         its target is given as outside the region.
@@ -242,7 +242,7 @@ class RentedLab(Tenancy):
     def at_most(self) -> Estimate:
         return replace(self._at_most, table=self._at_most.table.assign(low_usd=0.0))
 
-    def prices(self) -> list[dict]:
+    def prices(self) -> list[dict[str, Any]]:
         return self._costs.prices.query("cloud == @self.kind").to_dict("records")
 
     def rent(self) -> None:
@@ -326,7 +326,7 @@ class RentedLab(Tenancy):
         self._meter.stop()
         return left
 
-    def rented_as(self) -> dict[str, list[dict]]:
+    def rented_as(self) -> dict[str, list[dict[str, Any]]]:
         return {
             name: [
                 {"zone": instance.zone, "instance_type": self.instance_type, "image": site.image}

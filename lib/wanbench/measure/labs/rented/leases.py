@@ -102,10 +102,10 @@ def forget(path: Path) -> None:
     path.unlink(missing_ok=True)
 
 
-def _hash(account, run):
+def _hash(account: str, run: str) -> str:
     """Hash an account. This is slow, so that nobody can find an account of twelve digits by trying all of them."""
     return hashlib.scrypt(account.encode(), salt=run.encode(), n=2**13, r=8, p=1, dklen=16).hex()
 
 
-def _keys_of(path):
+def _keys_of(path: Path) -> Path:
     return path.with_suffix(".keys")

@@ -8,17 +8,19 @@ from __future__ import annotations
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
+from wanbench.checks import T
 from wanbench.errors import LabError
 
 from .client import CloudError
 
+R = TypeVar("R")
 # Names of the tags of every resource; wanbench uses these also where a cloud needs another spelling.
 CAMPAIGN, OWNER, EXPIRES, RUN = "wanbench:campaign", "wanbench:owner", "wanbench:expires", "wanbench:run"
 
@@ -67,7 +69,7 @@ class Resource:
     id: str
     region: str
     state: str = ""
-    tags: dict = field(default_factory=dict, compare=False)
+    tags: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property
     def run(self) -> str:
@@ -140,7 +142,7 @@ class Resources(ABC):
         return None
 
 
-def everywhere(work: Callable, items: Sequence, *, hurry: Callable[[], None] = lambda: None) -> list:
+def everywhere(work: Callable[[T], R], items: Iterable[T], *, hurry: Callable[[], None] = lambda: None) -> list[R]:
     """
     Call `work` for all items, several at a time, and return the results in order.
 
@@ -176,11 +178,29 @@ def take_down(
     Return a text for each resource that remains and each region that could not be listed; the list is empty if all are
     gone.
     """
-    left = everywhere(lambda region: _take_down_in(resources, region, which, run, settle_s), list(regions))
-    return [text for texts in left for text in texts]
+
+    def take_down_in(region: str) -> list[str]:
+        deadline, was_empty = time.monotonic() + resources.timeout_s, False
+        while True:
+            try:
+                left = [resource for resource in resources.listed(region, run) if which(resource)]
+            except LabError as error:
+                if time.monotonic() > deadline:
+                    return [f"unknown in {region}: {error}"]
+                time.sleep(resources.poll_s)
+                continue
+            if not left and was_empty:
+                return []
+            was_empty = not left
+            refusals = [refusal for resource in left if (refusal := resources.delete(resource))]
+            if left and time.monotonic() > deadline:
+                return [*map(str, left), *refusals]
+            time.sleep(min(settle_s, resources.poll_s) if left else settle_s)
+
+    return [text for texts in everywhere(take_down_in, regions) for text in texts]
 
 
-def uninterrupted(work: Callable, title: str):
+def uninterrupted(work: Callable[[], T], title: str) -> T:
     """Return the result of `work`, which Ctrl-C does not interrupt; the interruption is raised afterwards."""
     notice = f"wanbench: everything on {title} is being deleted; this takes a minute or more."
     with ThreadPoolExecutor(1) as pool:
@@ -200,7 +220,7 @@ def tell(text: str) -> None:
         print(text, end="\n" * bool(text), file=sys.stderr, flush=True)
 
 
-def _to_its_end(step: Callable, notice: str = "") -> BaseException | None:
+def _to_its_end(step: Callable[[], object], notice: str = "") -> BaseException | None:
     """Repeat a step until it ends without an interruption; return the last interruption, if any."""
     interruption = None
     while True:
@@ -210,22 +230,3 @@ def _to_its_end(step: Callable, notice: str = "") -> BaseException | None:
         except (KeyboardInterrupt, SystemExit) as raised:
             interruption = raised
             tell(notice)
-
-
-def _take_down_in(resources, region, which, run, settle_s):
-    deadline, was_empty = time.monotonic() + resources.timeout_s, False
-    while True:
-        try:
-            left = [resource for resource in resources.listed(region, run) if which(resource)]
-        except LabError as error:
-            if time.monotonic() > deadline:
-                return [f"unknown in {region}: {error}"]
-            time.sleep(resources.poll_s)
-            continue
-        if not left and was_empty:
-            return []
-        was_empty = not left
-        refusals = [refusal for resource in left if (refusal := resources.delete(resource))]
-        if left and time.monotonic() > deadline:
-            return [*map(str, left), *refusals]
-        time.sleep(min(settle_s, resources.poll_s) if left else settle_s)

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from wanbench.checks import refusal
 from wanbench.errors import ParameterError
@@ -14,7 +15,7 @@ ELSEWHERE = "another cloud:"
 
 
 def on_clouds(
-    clouds: Mapping[str, Callable[..., RentedLab]], regions: Sequence[str], links: Mapping | None = None, **options
+    clouds: Mapping[str, Callable[..., RentedLab]], regions: Sequence[str], links: object = None, **options: Any
 ) -> Tenancy:
     """
     Make a lab on one or several clouds. On one cloud, `instance_type` may be a mapping; see `several_types`.
@@ -36,7 +37,7 @@ def several_clouds(
     seed: int = 0,
     budget_usd: float | None = None,
     yes: bool = False,
-    **options,
+    **options: Any,
 ) -> Tenancy:
     """
     Make a lab that combines one rented lab on each cloud. Each cloud charges for the bytes that its own hosts send.
@@ -78,7 +79,7 @@ def several_types(
     hosts_per_region: int = 1,
     budget_usd: float | None = None,
     yes: bool = False,
-    **options,
+    **options: Any,
 ) -> Tenancy:
     """
     Make a lab on one cloud with hosts of several instance types in every region.
@@ -101,8 +102,8 @@ def several_types(
     return Tenancy(parts, parts[0].kind, settings, budget_usd, yes)
 
 
-def _own(kind, cloud, given):
-    if given is None or not isinstance(given, Mapping):
+def _own(kind: str, cloud: str, given: object) -> dict[str, Any]:
+    if not isinstance(given, Mapping):
         raise refusal(f"lab_options[{cloud!r}] of the lab {kind}", given, 'options such as {"instance_type": ...}')
     if shared := sorted({"budget_usd", "yes"} & set(given)):
         raise ParameterError(f"lab_options[{cloud!r}] has {', '.join(shared)}; allowed: only once, for all clouds.")

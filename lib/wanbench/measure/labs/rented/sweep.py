@@ -1,7 +1,7 @@
 """Find the resources that runs left behind on a cloud, in all regions, and delete them if the user confirms."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -81,7 +81,7 @@ def sweep(
     return 1 if left or others else 0
 
 
-def sweep_clouds(clouds: Sequence[str] = (), **options) -> int:
+def sweep_clouds(clouds: Sequence[str] = (), **options: object) -> int:
     """
     Call `sweep`, with `options`, for these clouds; by default for all clouds whose account can be used from here.
 
@@ -114,10 +114,9 @@ def _now(resources: Resources) -> datetime | None:
         print(f"{resources.title} does not tell the time, so no resources of other machines count as expired.")
     elif abs(ahead := datetime.now(UTC) - now) > CLOCKS_DIFFER:
         way = "ahead of" if ahead > timedelta() else "behind"
-        print(
-            f"This machine's clock is {abs(ahead).total_seconds() / 60:.0f} minutes {way} that of {resources.title}. "
-            "Resources expire by the cloud's clock. Correct this machine's clock before you measure."
-        )
+        apart = f"{abs(ahead).total_seconds() / 60:.0f} minutes {way} that of {resources.title}"
+        remedy = "Resources expire by the cloud's clock. Correct this machine's clock before you measure."
+        print(f"This machine's clock is {apart}. {remedy}")
     return now
 
 
@@ -137,8 +136,8 @@ def _ended(resources: Resources) -> tuple[list[Path], list[str]]:
     return own, [note] if others else []
 
 
-def _everything(resources, regions):
-    def look(region):
+def _everything(resources: Resources, regions: Iterable[str]) -> tuple[list[Resource], list[str]]:
+    def look(region: str) -> tuple[list[Resource], list[str]]:
         try:
             return resources.listed(region), []
         except LabError as error:
@@ -148,7 +147,7 @@ def _everything(resources, regions):
     return [resource for listed, _ in answers for resource in listed], [text for _, texts in answers for text in texts]
 
 
-def _confirmed(ask, count, title):
+def _confirmed(ask: Callable[[str], str], count: int, title: str) -> bool:
     try:
         return ask(f"Delete these {count} resources on {title}? [yes/no] ").strip().lower() in ("y", "yes")
     except (EOFError, RuntimeError):

@@ -1,20 +1,19 @@
 """The stages of a lab of rented hosts, on one cloud or several: agree to the cost, launch, prepare, delete."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
+from typing import Any, Self
 
 import pandas as pd
 
-from wanbench.checks import LATER, check_flag, check_number, refusal
+from wanbench.checks import LATER, T, check_flag, check_number, refusal
 from wanbench.errors import LabError
 from wanbench.measure.labs.base import Host, Lab
-from wanbench.measure.labs.rented.costs import COSTS, IF_KILLED, Estimate, agree, check_budget, spent_before_usd
+from wanbench.measure.labs.rented.costs import COSTS, IF_KILLED, Estimate, Sent, agree, check_budget, spent_before_usd
 from wanbench.measure.labs.ssh import SshLab
 from wanbench.measure.labs.ssh.inventory import Entry, Inventory
 from wanbench.measure.plan.plan import Plan
@@ -46,7 +45,7 @@ class Tenancy(Lab):
     _campaign = "by-hand"
     _spent_before_usd = 0.0
 
-    def __init__(self, parts: Sequence, kind: str, settings: Mapping, budget_usd: float | None, yes: bool):
+    def __init__(self, parts: Sequence[Any], kind: str, settings: dict[str, Any], budget_usd: float | None, yes: bool):
         self.parts, self.kind, self.settings = list(parts), kind, settings
         self.title = " and ".join(dict.fromkeys(part.title for part in parts))
         if len(ways := {part.path_names for part in parts}) > 1:
@@ -66,7 +65,7 @@ class Tenancy(Lab):
         the cost assumes that hosts run until they end themselves. A LabError has the problems of all parts.
         """
 
-        def estimate(part):
+        def estimate(part: Any) -> Any:
             try:
                 return part.estimate(plan, campaign)
             except LabError as error:
@@ -78,7 +77,7 @@ class Tenancy(Lab):
         estimates, notes = zip(*results, strict=True)
         return together(estimates), list(dict.fromkeys(chain(*notes)))
 
-    def cost_of(self, sent_bytes: Mapping[tuple[str, str], float] | None, measuring_s: float) -> Estimate:
+    def cost_of(self, sent_bytes: Sent | None, measuring_s: float) -> Estimate:
         """Return the cost of an amount of traffic and time."""
         return together([part.cost_of(sent_bytes, measuring_s) for part in self.parts])
 
@@ -94,16 +93,16 @@ class Tenancy(Lab):
         self._campaign, self._folder = campaign, folder
         self._spent_before_usd = spent_before_usd(folder) if folder else 0.0
         self._estimate, notes = self.estimate(plan, campaign)
-        given: dict = {"budget_usd": self.budget_usd, "spent_before_usd": self._spent_before_usd, "yes": self.yes}
-        agree(self._estimate, notes=notes, **given)
+        before_usd = self._spent_before_usd
+        agree(self._estimate, budget_usd=self.budget_usd, spent_before_usd=before_usd, yes=self.yes, notes=notes)
 
-    def before_round(self, expected_s: float, sent_bytes: Mapping[tuple[str, str], float] | None) -> None:
+    def before_round(self, expected_s: float, sent_bytes: Sent | None) -> None:
         if self.budget_usd is not None:
             following = self.cost_of(sent_bytes, expected_s)
             spent_usd = self._spent_before_usd + self.spent().high_usd
             check_budget(spent_usd, following.high_usd, self.budget_usd)
 
-    def __enter__(self) -> Tenancy:
+    def __enter__(self) -> Self:
         if self._ssh is not None:
             raise LabError("the lab is open already.")
         if self._estimate is None:
@@ -128,19 +127,17 @@ class Tenancy(Lab):
             raise
         return self
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._ssh = LATER
         if left := uninterrupted(self._give_back, self.title):
-            raise LabError(
-                f"REMAINS on {self.title}, and costs money: {'; '.join(left)}. `wanbench sweep` tries again to delete "
-                "this."
-            )
+            remains = f"REMAINS on {self.title}, and costs money: {'; '.join(left)}"
+            raise LabError(f"{remains}. `wanbench sweep` tries again to delete this.")
 
     def _leave(self) -> None:
         everywhere(lambda part: part.leave(), self.parts)
 
     def _give_back(self) -> list[str]:
-        def work(part):
+        def work(part: Any) -> list[str]:
             where = f"{part.title}: " if len(self.parts) > 1 else ""
             try:
                 return [where + text for text in part.give_back()]
@@ -178,16 +175,16 @@ class Tenancy(Lab):
         content = json.dumps(costs, indent=1).encode() + b"\n"
         return write_raw(folder, COSTS, f"{stem}.json", content, started_at_utc=now_utc(), ended_at_utc=now_utc())
 
-    def describe(self) -> dict:
+    def describe(self) -> dict[str, Any]:
         facts = self._ssh.describe()
         rented = chain(*by_region(part.rented_as() for part in self.parts).values())
         hosts = [host | more for host, more in zip(facts["hosts"], rented, strict=True)]
         return {**facts, **self.settings, "kind": self.kind, "hosts": hosts}
 
 
-def by_region(mappings: Iterable[Mapping[str, list]]) -> dict[str, list]:
+def by_region(mappings: Iterable[Mapping[str, list[T]]]) -> dict[str, list[T]]:
     """Merge mappings of lists: for each region, join its lists from all mappings, in order."""
-    merged: dict[str, list] = {}
+    merged: dict[str, list[T]] = {}
     for region, items in chain(*(mapping.items() for mapping in mappings)):
         merged.setdefault(region, []).extend(items)
     return merged

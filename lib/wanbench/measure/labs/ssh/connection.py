@@ -9,7 +9,7 @@ import shlex
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
@@ -65,7 +65,7 @@ class Login:
             text = text.replace(str(path), "(a file of the inventory)")
         return text.replace(f"{self.user}@{self.address}", name).replace(self.address, name)
 
-    def _ssh(self, alive_s):
+    def _ssh(self, alive_s: float) -> list[str]:
         options = {
             "BatchMode": "yes",
             "StrictHostKeyChecking": "yes",
@@ -85,7 +85,7 @@ class Login:
         words = [f"-o{name}={value}" for name, value in options.items()]
         return ["ssh", "-F", "none", "-T", "-a", "-x", *words, "-p", str(self.port)]
 
-    def _proxy(self, alive_s):
+    def _proxy(self, alive_s: float) -> str | None:
         if self.jump is not None:
             target = ["-W", f"[{self.address}]:{self.port}", "-l", self.jump.user, self.jump.address]
             return shlex.join([*self.jump._ssh(alive_s), *target]).replace("%", "%%")
@@ -93,7 +93,7 @@ class Login:
         return shlex.join(self.proxy_command) if self.proxy_command else None
 
 
-def _quoted(path):
+def _quoted(path: str | Path) -> str:
     """Return a path as the value of an ssh option: quoted if it has spaces; "%" is doubled, as ssh would expand it."""
     text = os.path.abspath(os.path.expanduser(path)).replace("%", "%%")
     return f'"{text}"' if " " in text else text
@@ -119,7 +119,7 @@ class Connection:
     started.
     """
 
-    def __init__(self, name: str, login, patience_s: float, python: str, sudo: bool, folder: str | None):
+    def __init__(self, name: str, login: Login, patience_s: float, python: str, sudo: bool, folder: str | None):
         self.name, self.patience_s, self._login = name, patience_s, login
         self._said = tempfile.TemporaryFile()  # noqa: SIM115
         self._ids, self._waiting, self._ended = count(1), {}, {}
@@ -149,12 +149,12 @@ class Connection:
         """Return whether the connection is open, as far as this side knows."""
         return not self.reason
 
-    def ask(self, verb: str, payload: bytes = b"", **fields) -> tuple[dict, bytes]:
+    def ask(self, verb: str, payload: bytes = b"", **fields: object) -> tuple[dict[str, Any], bytes]:
         """
         Send a request, and return the answer's fields and payload. Raise ConnectionLost if the connection is lost, and
         LabError, with the host's message, if the host cannot carry out the request.
         """
-        future: Future = Future()
+        future: Future[tuple[dict[str, Any], bytes]] = Future()
         with self._state_lock:
             if self.reason:
                 raise ConnectionLost(self.reason)
@@ -170,7 +170,7 @@ class Connection:
             raise LabError(f"{fields.get('path', verb)} on {self.name}: {reply['error']}")
         return reply, back
 
-    def watch(self, name: str, on_end: Callable[[dict | None, bytes], None]) -> None:
+    def watch(self, name: str, on_end: Callable[[dict[str, Any] | None, bytes], None]) -> None:
         """Call `on_end(fields, output)` when a command ends, or `on_end(None, b"")` when the connection ends first."""
         with self._state_lock:
             if not self.reason:
@@ -192,9 +192,9 @@ class Connection:
                 raise
         self._lose(f"the connection to {self.name} is closed")
 
-    def _begin(self, program):
+    def _begin(self, program: bytes) -> None:
         """Send the supervisor's program, and wait until it starts."""
-        first: queue.SimpleQueue = queue.SimpleQueue()
+        first: queue.SimpleQueue[bool] = queue.SimpleQueue()
         threading.Thread(target=self._listen, args=(first,), name=f"ssh {self.name}", daemon=True).start()
         with suppress(OSError):  # ssh ended before it read everything; the reason is found below
             self._write(program)
@@ -208,7 +208,7 @@ class Connection:
             raise ConnectionLost(f"{self.name} cannot be reached by SSH: {self._last_said()}")
         threading.Thread(target=self._beat, name=f"ssh {self.name}, alive", daemon=True).start()
 
-    def _listen(self, first):
+    def _listen(self, first: queue.SimpleQueue[bool]) -> None:
         """Handle messages from the host until the connection ends."""
         try:
             with open(self._ssh.stdout.fileno(), "rb", buffering=CHUNK, closefd=False) as stream:
@@ -228,7 +228,7 @@ class Connection:
             self._ssh.wait(5)
         self._lose(f"the connection to {self.name} was lost: {self._last_said()}")
 
-    def _take(self, reply, payload):
+    def _take(self, reply: dict[str, Any], payload: bytes) -> None:
         with self._state_lock:
             on_end = self._ended.pop(reply.get("ended"), None)
             future = self._waiting.pop(reply.get("id"), None)
@@ -243,19 +243,19 @@ class Connection:
             with suppress(LabError):
                 self.ask("clock")
 
-    def _send(self, request, payload):
+    def _send(self, request: Mapping[str, object], payload: bytes) -> None:
         try:
             self._write(json.dumps({**request, "size": len(payload)}).encode() + b"\n" + payload)
         except (OSError, ValueError):  # ValueError: closed
             self._lose(f"the connection to {self.name} was lost: {self._last_said()}")
 
-    def _write(self, data):
+    def _write(self, data: bytes) -> None:
         view = memoryview(data)
         with self._write_lock:
             while view:
                 view = view[self._ssh.stdin.write(view) :]
 
-    def _lose(self, reason):
+    def _lose(self, reason: str) -> None:
         """Mark the connection as lost, and fail all waiting requests; the first reason is kept."""
         with self._state_lock:
             if not self.reason:

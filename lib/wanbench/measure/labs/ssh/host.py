@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 from wanbench.errors import LabError
@@ -27,8 +28,9 @@ class HostRebooted(LabError):
 
 @dataclass
 class _Kept:
-    """The connection to a host, which copies of an `SshHost` share."""
+    """The connection to a host and its address on the path in use, which copies of an `SshHost` share."""
 
+    address: str
     lock: threading.Lock = field(default_factory=threading.Lock)
     connection: Connection | None = None
     boot_id: str | None = None
@@ -41,7 +43,8 @@ class SshHost(Host):
     If the connection is lost, the supervisor on the host ends all commands. The next command connects again; if the
     host was rebooted meanwhile, this command fails with HostRebooted.
 
-    `address` and `address_ipv6` are used for measuring: at these the lab's hosts reach each other. A host without a
+    `address` and `address_ipv6` are used for measuring: at these the lab's hosts reach each other. A lab with several
+    paths changes `address`, also that of copies of the host. A host without a
     `login` cannot be opened. `python` must be 3.8 or newer. With `sudo` every command runs as root, by `sudo -n`.
     `folder` is the folder in which the next connection makes the scratch folder; by default, it is the host's folder
     for temporary files.
@@ -61,9 +64,18 @@ class SshHost(Host):
         patience_s: float = PATIENCE_S,
         address_ipv6: str | None = None,
     ):
-        self.name, self.region, self.address, self.login = name, region, address, login
+        self.name, self.region, self.login = name, region, login
         self.python, self.sudo, self.patience_s, self.address_ipv6 = python, sudo, patience_s, address_ipv6
-        self._kept = _Kept()
+        self._kept = _Kept(address)
+
+    @property
+    def address(self) -> str:
+        """The host's address on the path in use."""
+        return self._kept.address
+
+    @address.setter
+    def address(self, address: str) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]  # copies share it
+        self._kept.address = address
 
     def open(self) -> SshHost:
         """
@@ -86,7 +98,7 @@ class SshHost(Host):
     def __enter__(self) -> SshHost:
         return self.open()
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     @property
@@ -145,7 +157,9 @@ class SshHost(Host):
         except OSError as error:
             raise LabError(f"{target} cannot be written: {error.strerror or error}.") from None
 
-    def _connect(self):
+    def _connect(self) -> Connection:
+        if self.login is None:
+            raise LabError(f"{self.name} cannot be opened: it has no login.")
         return Connection(self.name, self.login, self.patience_s, str(self.python), self.sudo, self.folder)
 
 
@@ -172,7 +186,7 @@ class SshProcess(PolledProcess):
             raise self._cut_short()
         return super().wait(timeout_s)
 
-    def _has_ended(self, timeout_s):
+    def _has_ended(self, timeout_s: float) -> bool:
         return self._end.wait(max(0.0, timeout_s))
 
     def _cut_short(self):
@@ -188,18 +202,18 @@ class SshProcess(PolledProcess):
         self._end.wait(2 * self._connection.patience_s)
         return self._complete()
 
-    def _signal(self, number):
+    def _signal(self, number: int) -> None:
         if not self._end.is_set():
             try:
                 self._connection.ask("signal", name=self._name, number=int(number))
             except LabError:  # then the host ends the command
                 self._end.wait(1)
 
-    def _on_end(self, ended, output):
+    def _on_end(self, ended: dict[str, Any] | None, output: bytes) -> None:
         self._ended, self._output = ended, output
         self._end.set()
 
-    def _read_at(self, position, stream="stdout"):
+    def _read_at(self, position: int, stream: str = "stdout") -> bytes:
         if self._completed is not None:
             return getattr(self._completed, stream)[position:]
         if not self._end.is_set():
@@ -214,7 +228,7 @@ class SshProcess(PolledProcess):
     def _complete(self):
         with self._lock:
             if self._completed is None:
-                ended = self._ended or {"sizes": [0, 0], "whole": True, "status": -signal.SIGKILL}
+                ended: dict[str, Any] = self._ended or {"sizes": [0, 0], "whole": True, "status": -signal.SIGKILL}
                 size = ended["sizes"][0]
                 if ended["whole"]:
                     stdout, stderr = self._output[:size], self._output[size:]
@@ -226,7 +240,7 @@ class SshProcess(PolledProcess):
                 self._completed = failed_if_incomplete(done, ended["sizes"], ended.get("disk_is_full", False))
             return self._completed
 
-    def _read(self, stream, start):
+    def _read(self, stream: str, start: int) -> bytes:
         return self._connection.ask("read", name=self._name, stream=stream, start=start)[1]
 
     def _so_far(self):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv6Address
 from pathlib import Path
+from typing import Any
 
 from wanbench.checks import check_flag, check_name, check_number, refusal
 from wanbench.errors import ParameterError
@@ -17,7 +18,7 @@ from .connection import Login
 from .host import PATIENCE_S, SshHost
 
 _LOGIN = ("user", "key_file", "known_hosts_file", "port")
-_HOST = ("name", "region", "latitude_deg", "longitude_deg", "control_address", "address", "address_ipv6")
+_HOST = ("name", "region", "latitude_deg", "longitude_deg", "control_address", "address", "address_ipv6", "paths")
 _OTHER = ("jump", "proxy_command", "python", "sudo", "patience_s")
 _DEFAULTS = {"port": 22, "python": "python3", "sudo": False, "patience_s": PATIENCE_S}
 _ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]*")
@@ -26,15 +27,21 @@ _IPV4 = re.compile(r"(\d{1,3}\.){3}\d{1,3}")
 
 @dataclass(frozen=True)
 class Entry:
-    """A host of the inventory, with the coordinates that the inventory gives for its region (None if it gives none)."""
+    """
+    A host of the inventory, with the coordinates that the inventory gives for its region (None if it gives none), and
+    its address on each path.
+    """
 
     host: SshHost
     latitude_deg: float | None
     longitude_deg: float | None
+    paths: Mapping[str, str] = field(default_factory=dict)
 
-    def as_dict(self) -> dict:
+    def as_dict(self) -> dict[str, Any]:
         """Return the fields that a manifest records; they contain nothing about the login."""
-        place = {"name": self.host.name, "region": self.host.region, "address": self.host.address}
+        address = next(iter(self.paths.values()), self.host.address)
+        place: dict[str, Any] = {"name": self.host.name, "region": self.host.region, "address": address}
+        place |= {"paths": dict(self.paths)} if self.paths else {}
         place |= {"address_ipv6": self.host.address_ipv6} if self.host.address_ipv6 else {}
         if self.latitude_deg is not None:
             place |= {"latitude_deg": self.latitude_deg, "longitude_deg": self.longitude_deg}
@@ -61,10 +68,8 @@ class Inventory:
         there = [entry for entry in self.entries if entry.host.region == region]
         if len(there) < (count or 1):
             wanted = f"{count} hosts are" if count and count > 1 else "a host is"
-            raise ParameterError(
-                f"{self.path}: {wanted} needed in {region}, which has {len(there)}; "
-                f"regions of the inventory: {', '.join(self.regions)}."
-            )
+            regions = f"regions of the inventory: {', '.join(self.regions)}"
+            raise ParameterError(f"{self.path}: {wanted} needed in {region}, which has {len(there)}; {regions}.")
         return there[:count]
 
 
@@ -90,6 +95,8 @@ def read_inventory(path: str | Path) -> Inventory:
     entries = tuple(reader.entry(number, fields, jumps) for number, fields in enumerate(hosts, 1))
     for what in ("name", "address", "address_ipv6"):
         values = [getattr(entry.host, what) for entry in entries]
+        if what == "address":
+            values += [one for entry in entries for one in {*entry.paths.values()} - {entry.host.address}]
         if twice := [value for value in filter(None, values) if values.count(value) > 1]:
             raise ParameterError(f"{path}: two hosts have the {what} {twice[0]!r}; allowed: each once.")
     return Inventory(str(path), entries)
@@ -98,17 +105,17 @@ def read_inventory(path: str | Path) -> Inventory:
 class _Reader:
     """Read the hosts and jumps of one inventory."""
 
-    def __init__(self, path: Path, defaults: Mapping):
+    def __init__(self, path: Path, defaults: Mapping[str, Any]):
         self.path, self.defaults = path, defaults
         self.catalogued = set(catalogue()["name"])
 
-    def jump(self, name, fields) -> Login:
+    def jump(self, name: str, fields: object) -> Login:
         place = f"{self.path}, jump {name!r}"
         fields = _fields(fields, place, ("address", *_LOGIN))
         given = {"port": 22} | {key: self.defaults[key] for key in _LOGIN if key in self.defaults} | fields
         return self._login(place, given, "address")
 
-    def entry(self, number, fields, jumps) -> Entry:
+    def entry(self, number: int, fields: object, jumps: Mapping[str, Login]) -> Entry:
         place = f"{self.path}, host {number}"
         fields = _fields(fields, place, (*_HOST, *_LOGIN, *_OTHER))
         name = check_name(f"{place}: name", fields.get("name"))
@@ -118,14 +125,16 @@ class _Reader:
         latitude = check_number(f"{place}: latitude_deg", given.get("latitude_deg"), -90, 90, optional=True)
         longitude = check_number(f"{place}: longitude_deg", given.get("longitude_deg"), -180, 180, optional=True)
         if (latitude is None) != (longitude is None) or (latitude is None and region not in self.catalogued):
-            raise ParameterError(
-                f"{place}: region {region!r} needs both latitude_deg and longitude_deg, or neither if the region is in "
-                "the catalogue (wanbench.regions.catalogue())."
-            )
+            or_neither = "or neither if the region is in the catalogue (wanbench.regions.catalogue())"
+            raise ParameterError(f"{place}: region {region!r} needs both latitude_deg and longitude_deg, {or_neither}.")
         login = self._login(place, given, "control_address")
-        address = given.get("address", login.address)
-        if not _IPV4.fullmatch(str(address)):
-            raise refusal(f"{place}: address", address, "an IPv4 address of the host itself")
+        paths = _fields(given.get("paths", {}), f"{place}: paths")
+        if paths and "address" in given:
+            raise ParameterError(f"{place} has both address and paths; allowed: one of them.")
+        address = next(iter(paths.values()), given.get("address", login.address))
+        for path, one in {"address": address, **paths}.items():
+            if not _IPV4.fullmatch(str(one)):
+                raise refusal(f"{place}: {path}", one, "an IPv4 address of the host itself")
         address_ipv6 = given.get("address_ipv6")
         if address_ipv6 is not None and not _is_ipv6(address_ipv6):
             raise refusal(f"{place}: address_ipv6", address_ipv6, "an IPv6 address of the host itself")
@@ -134,15 +143,15 @@ class _Reader:
             raise refusal(f"{place}: jump", jump, f"one of the jumps: {', '.join(jumps) or 'there are none'}")
         if jump is not None and proxy:
             raise ParameterError(f"{place} has both jump and proxy_command; allowed: one of them.")
-        login = replace(login, jump=jumps.get(jump), proxy_command=_words(f"{place}: proxy_command", proxy))
+        login = replace(login, jump=jumps.get(jump or ""), proxy_command=_words(f"{place}: proxy_command", proxy))
         python = _word(f"{place}: python", given["python"])
         sudo = check_flag(f"{place}: sudo", given["sudo"])
         patience_s = check_number(f"{place}: patience_s", given["patience_s"], 2, 3600)
-        more: dict = {"python": python, "sudo": sudo, "patience_s": patience_s, "address_ipv6": address_ipv6}
+        more: dict[str, Any] = {"python": python, "sudo": sudo, "patience_s": patience_s, "address_ipv6": address_ipv6}
         host = SshHost(name, region, str(address), login, **more)
-        return Entry(host, latitude, longitude)
+        return Entry(host, latitude, longitude, paths)
 
-    def _login(self, place, given, name) -> Login:
+    def _login(self, place: str, given: Mapping[str, Any], name: str) -> Login:
         address = given.get(name)
         if not isinstance(address, str) or not _ADDRESS.fullmatch(address):
             raise refusal(f"{place}: {name}", address, "a host name or an address")
@@ -154,13 +163,12 @@ class _Reader:
             check_number(f"{place}: port", given["port"], 1, 65535, whole=True),
         )
 
-    def _file(self, place, given, private=False) -> Path:
+    def _file(self, place: str, given: object, private: bool = False) -> Path:
         """
         Return the path of a file, given relative to the inventory; if `private`, refuse a file that anybody but its
         owner may read.
         """
-        check_name(place, given)
-        path = Path(self.path.parent, Path(given).expanduser()).absolute()
+        path = Path(self.path.parent, Path(check_name(place, given)).expanduser()).absolute()
         if '"' in str(path) or not path.is_file():
             raise refusal(place, str(path), "a file that exists; paths may be relative to the inventory's folder")
         if private and (mode := path.stat().st_mode & 0o077):
@@ -170,7 +178,7 @@ class _Reader:
         return path
 
 
-def _fields(given, place, allowed=None) -> dict:
+def _fields(given: object, place: str, allowed: Collection[str] | None = None) -> dict[str, Any]:
     if not isinstance(given, dict) or not all(isinstance(name, str) for name in given):
         raise refusal(place, given, "fields with values")
     if allowed and (unknown := [name for name in given if name not in allowed]):
@@ -178,21 +186,22 @@ def _fields(given, place, allowed=None) -> dict:
     return given
 
 
-def _word(place, given) -> str:
+def _word(place: str, given: object) -> str:
     """Return the text if it is one word that no program takes for an option."""
-    if check_name(place, given).startswith("-") or " " in given:
-        raise refusal(place, given, "one word that does not begin with a dash")
-    return given
+    word = check_name(place, given)
+    if word.startswith("-") or " " in word:
+        raise refusal(place, word, "one word that does not begin with a dash")
+    return word
 
 
-def _is_ipv6(address) -> bool:
+def _is_ipv6(address: object) -> bool:
     try:
         return isinstance(address, str) and bool(IPv6Address(address))
     except ValueError:
         return False
 
 
-def _words(place, given) -> tuple[str, ...]:
+def _words(place: str, given: object) -> tuple[str, ...]:
     if given is None:
         return ()
     if not isinstance(given, list) or not given:

@@ -1,7 +1,5 @@
 """The lab of hosts that the user already has, reached by SSH."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re
@@ -11,8 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
+from typing import Any, Self
 
-from wanbench.checks import check_number
+from wanbench.checks import T, check_choice, check_number, refusal
 from wanbench.errors import LabError
 from wanbench.measure.labs.base import Host, Lab, Offset, clock_offset
 
@@ -37,7 +36,7 @@ OLDEST_JAVA = 17  # Minimum version for brokers of Kafka 4, as in `wanbench.meas
 _TIMEOUT_S = 120.0
 
 
-def facts_of(host: Host, python: str, sysctls: Iterable[str] = (), peer: str | None = None) -> dict:
+def facts_of(host: Host, python: str, sysctls: Iterable[str] = (), peer: str | None = None) -> dict[str, Any]:
     """
     Return facts about a host, as `programs/facts.py` prints them: kernel, processors, sysctls, tools, Python modules,
     and the congestion control of connections to the address `peer`. Raise LabError if the program fails.
@@ -52,7 +51,7 @@ def facts_of(host: Host, python: str, sysctls: Iterable[str] = (), peer: str | N
         raise LabError(f"{host.name}: {program} printed no facts about the host, but {done.stdout[-200:]!r}.") from None
 
 
-def lacking(host_facts: dict, needed_for: str) -> list[str]:
+def lacking(host_facts: Mapping[str, Any], needed_for: str) -> list[str]:
     """Return the programs of one kind of experiment that a host lacks; Java counts as missing if it is too old."""
     tools = dict(host_facts["tools"])
     version = re.search(r'version "(?:1\.)?(\d+)', tools.get("java", ""))
@@ -61,7 +60,7 @@ def lacking(host_facts: dict, needed_for: str) -> list[str]:
     return [name for name, purpose in NEEDS.items() if purpose == needed_for and name not in tools]
 
 
-def install_command(host_facts: dict, programs: Iterable[str]) -> str:
+def install_command(host_facts: Mapping[str, Any], programs: Iterable[str]) -> str:
     """
     Return the command that installs programs with the host's package manager; if the manager is not known, return a
     text with their names.
@@ -69,9 +68,10 @@ def install_command(host_facts: dict, programs: Iterable[str]) -> str:
     column = {"apt-get": "debian", "dnf": "fedora", "yum": "fedora"}.get(host_facts["manager"])
     if column is None:
         return f"install {', '.join(programs)}"
-    packages = []
+    text = files("wanbench").joinpath("programs.csv").read_text(encoding="utf-8")
+    listed, packages = {row["program"]: row for row in csv.DictReader(text.splitlines())}, []
     for name in programs:
-        packages += _packages().get(name, {"debian": "iproute2", "fedora": "iproute"})[column].split()
+        packages += listed.get(name, {"debian": "iproute2", "fedora": "iproute"})[column].split()
     return f"sudo {host_facts['manager']} install -y {shlex.join(dict.fromkeys(packages))}"
 
 
@@ -80,17 +80,14 @@ def module_command(python: str, modules: Iterable[str]) -> str:
     return f"{python} -m pip install {' '.join(MODULES[name] for name in modules)}"
 
 
-def _packages():
-    text = files("wanbench").joinpath("programs.csv").read_text(encoding="utf-8")
-    return {row["program"]: row for row in csv.DictReader(text.splitlines())}
-
-
 CLOCK_EXCHANGES = 10
 
 
 class SshLab(Lab):
     """
     Hosts of an inventory. The network between them is real: links cannot be set, counted or cut.
+
+    If the inventory gives each host an address on each of several paths, trials choose between these paths.
 
     Parameters
     ----------
@@ -119,7 +116,7 @@ class SshLab(Lab):
     def __init__(
         self,
         regions: Sequence[str],
-        links: Mapping | None = None,
+        links: object = None,
         *,
         hosts_per_region: int | None = 1,
         sysctls: Mapping[str, str] | None = None,
@@ -134,9 +131,20 @@ class SshLab(Lab):
         self.sysctls = {name: " ".join(str(value).split()) for name, value in (sysctls or {}).items()}
         self._entries = [entry for some in entries.values() for entry in some]
         self.settings = {"hosts": [entry.as_dict() for entry in self._entries]}
-        self._facts: dict[str, dict] = {}
+        self._facts: dict[str, dict[str, Any]] = {}
+        if len(ways := {tuple(sorted(entry.paths)) for entry in self._entries}) > 1:
+            raise refusal(f"{inventory.path}: paths", ways, "the same names for all hosts of a lab, or for none")
+        self.path_names = min(ways, default=())
+        for entry in self._entries:
+            entry.host.paths = self if self.path_names else None
 
-    def __enter__(self) -> SshLab:
+    def use(self, path: str) -> None:
+        """Make all hosts use their addresses on this path."""
+        check_choice("path", path, self.path_names)
+        for entry in self._entries:
+            entry.host.address = entry.paths[path]
+
+    def __enter__(self) -> Self:
         try:
             names = [entry.host.name for entry in self._entries]
             self._facts = dict(zip(names, self._at_once(self._prepare), strict=True))
@@ -145,16 +153,16 @@ class SshLab(Lab):
             raise
         return self
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._facts = {}
         self._at_once(SshHost.close)
 
-    def describe(self) -> dict:
+    def describe(self) -> dict[str, Any]:
         if not self._facts:
             raise LabError("the lab is not open; use it in a with statement.")
         self._at_once(SshHost.check)
         clocks = self._at_once(lambda host: clock_of(host).as_dict())
-        hosts = [
+        hosts: list[dict[str, Any]] = [
             entry.as_dict() | self._facts[entry.host.name] | {"clock": clock}
             for entry, clock in zip(self._entries, clocks, strict=True)
         ]
@@ -169,28 +177,25 @@ class SshLab(Lab):
             "clock_offset_from": "the clock of the machine that measured, for each host",
         }
 
-    def _prepare(self, host: SshHost) -> dict:
+    def _prepare(self, host: SshHost) -> dict[str, Any]:
         host.open()
         others = [entry.host.address for entry in self._entries if entry.host.region != host.region]
         host_facts = facts_of(host, host.connection.hello["python"], self.sysctls, *others[:1])
         if missing := lacking(host_facts, PATHS):
             raise LabError(f"{host.name} lacks {', '.join(missing)}: {install_command(host_facts, missing)}")
         if not host_facts["has_address"]:
-            raise LabError(
-                f"{host.name} does not have the address {host.address} itself, so no server there can listen on it. "
-                "Behind network address translation, give the inner address; the hosts must then reach each other's "
-                "inner addresses."
-            )
+            nat = "Behind network address translation, give the inner address"
+            inner = f"{nat}; the hosts must then reach each other's inner addresses."
+            lacks = f"{host.name} does not have the address {host.address} itself"
+            raise LabError(f"{lacks}, so no server there can listen on it. {inner}")
         del host_facts["has_address"], host_facts["manager"]
         for name, value in self.sysctls.items():
             if host_facts["sysctls"][name] != value:
-                raise LabError(
-                    f"{host.name} has {name} = {host_facts['sysctls'][name]!r}, but the lab needs {value!r}: "
-                    f"sudo sysctl -w {name}='{value}'"
-                )
+                has = f"{host.name} has {name} = {host_facts['sysctls'][name]!r}"
+                raise LabError(f"{has}, but the lab needs {value!r}: sudo sysctl -w {name}='{value}'")
         return host_facts
 
-    def _at_once(self, function: Callable) -> list:
+    def _at_once(self, function: Callable[[SshHost], T]) -> list[T]:
         """Call a function for all hosts concurrently; return the results in order, or raise the first error."""
         with ThreadPoolExecutor(max_workers=32) as threads:
             return list(threads.map(function, [entry.host for entry in self._entries]))
@@ -206,7 +211,7 @@ def clock_of(host: SshHost) -> Offset:
     return clock_offset(stamps)
 
 
-def _together(tools) -> dict[str, str]:
+def _together(tools: Iterable[Mapping[str, str]]) -> dict[str, str]:
     """Merge the versions of tools on all hosts; where hosts differ, all versions are listed."""
     by_tool: dict[str, dict[str, None]] = {}
     for one in tools:

@@ -16,13 +16,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from wanbench.checks import LATER, refusal
 from wanbench.errors import CommandError, LabError, ParameterError
 from wanbench.measure.experiments.base import ClientLoad, ExperimentError, bounded, check_declared, keep, last_line
 from wanbench.measure.experiments.session import ClientSession
 from wanbench.measure.kafka.access import put_private
+from wanbench.measure.kafka.base import BaseCluster
 from wanbench.measure.kafka.java_commands import checked_heap
 from wanbench.measure.labs.base import Completed, Host, Process
 
@@ -166,7 +167,9 @@ class OpenMessaging(ClientLoad):
         """Return the time limit of the benchmark in s."""
         return self.expected_s(0.0) + 120.0 if self.timeout_s is None else self.timeout_s
 
-    def session(self, cluster, producers: Sequence[Host], consumers: Sequence[Host], *where) -> OpenMessagingSession:
+    def session(
+        self, cluster: BaseCluster, producers: Sequence[Host], consumers: Sequence[Host], *where: Any
+    ) -> OpenMessagingSession:
         """
         Return a session that runs the benchmark on the host `producers[0]`, with workers in the regions `workers`.
 
@@ -242,7 +245,7 @@ class _Program:
 class OpenMessagingSession(ClientSession):
     """Runs an `OpenMessaging` (`settings`): the benchmark on the producers' host, workers on the consumers' hosts."""
 
-    def __init__(self, load, *where):
+    def __init__(self, load: OpenMessaging, *where: Any):
         super().__init__(load, *where)
         [host] = self.producer_hosts
         unique = f"openmessaging-{uuid.uuid4().hex[:8]}"
@@ -252,7 +255,7 @@ class OpenMessagingSession(ClientSession):
             for number, worker in enumerate(self.consumer_hosts)
         ]
         # a worker uses a port for commands and the next one for statistics
-        ports: defaultdict[str, count] = defaultdict(lambda: count(self.settings.port, 2))
+        ports: defaultdict[str, count[int]] = defaultdict(lambda: count(self.settings.port, 2))
         self.addresses = [f"http://{worker.host.address}:{next(ports[worker.host.name])}" for worker in self.workers]
         self._topics_before: set[str] = set()
         self._prepared: list[_Program] = []

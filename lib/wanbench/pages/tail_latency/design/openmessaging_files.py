@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, get_args, get_type_hints
+from typing import Annotated, Any, ClassVar, Self, get_args, get_type_hints
 
 import javaproperties
 import msgspec
@@ -60,12 +60,12 @@ Rates = Annotated[tuple[_Rate, ...], _list_of("entries [minutes, rate] or [hour,
 
 
 class _Loader(yaml.SafeLoader):
-    def compose_node(self, parent, index):
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):  # a few aliases of aliases fill the memory
             raise yaml.MarkedYAMLError(problem="there is an alias", problem_mark=self.peek_event().start_mark)
         return super().compose_node(parent, index)
 
-    def construct_mapping(self, node, deep=False):
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         for name, n in Counter(str(key.value) for key, _ in node.value).most_common(1):
             if n > 1:
                 raise yaml.MarkedYAMLError(problem=f"there is {name[:60]!r} twice", problem_mark=node.start_mark)
@@ -73,7 +73,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Dumper(yaml.SafeDumper):
-    def represent_text(self, text):
+    def represent_text(self, text: str) -> yaml.ScalarNode:
         return self.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
 
 
@@ -88,7 +88,7 @@ def read_properties(text: str, name: str = "a property") -> dict[str, str]:
         raise ParameterError(f"{name} has an invalid \\u escape; allowed: \\u and four hexadecimal digits.") from None
 
 
-def properties_text(settings: Mapping) -> str:
+def properties_text(settings: Mapping[str, Any]) -> str:
     """Format settings as the text of a Java properties file."""
     return javaproperties.dumps(settings, timestamp=False)
 
@@ -108,7 +108,7 @@ class FlatFile:
             object.__setattr__(self, each.name, _checked(type(self), each, getattr(self, each.name)))
 
     @classmethod
-    def of_mapping(cls, values: Mapping, required: Collection[str] | None = None):
+    def of_mapping(cls, values: Mapping[str, Any], required: Collection[str] | None = None) -> Self:
         """
         Build a file from a mapping of its fields.
 
@@ -132,7 +132,7 @@ class FlatFile:
         values = {each.name: value for each in fields(self) if (value := getattr(self, each.name)) is not None}
         return yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=float("inf"))
 
-    def write(self, path) -> Path:
+    def write(self, path: Path | str) -> Path:
         """Write the file atomically and return its path, which must end in .yaml or .yml."""
         path = Path(path)
         if path.suffix not in (".yaml", ".yml"):
@@ -141,7 +141,7 @@ class FlatFile:
         return path
 
 
-def _checked(cls, each, value):
+def _checked(cls: type[FlatFile], each: Field[Any], value: Any) -> Any:
     """Return `value` with lists as tuples; ParameterError if it does not fit the type of the field `each` of `cls`."""
     label, kind = f"{cls.__name__} {each.name}", get_type_hints(cls, include_extras=True)[each.name]
     try:
@@ -235,7 +235,7 @@ class Driver(FlatFile):
         return {**common, **read_properties(getattr(self, f"{what}Config"))}
 
 
-def read_workload(path) -> Workload:
+def read_workload(path: Path | str) -> Workload:
     """
     Read a workload file.
 
@@ -246,12 +246,12 @@ def read_workload(path) -> Workload:
     return _read(Workload, path)
 
 
-def read_driver(path) -> Driver:
+def read_driver(path: Path | str) -> Driver:
     """Read a Kafka driver file; raises ParameterError as `read_workload` does, without values that may be secret."""
     return _read(Driver, path, {each.name for each in fields(Driver)} - {"name", "reset"})
 
 
-def _read(cls, path, required=None):
+def _read(cls: type[FlatFile], path: Path | str, required: Collection[str] | None = None) -> Any:
     path = Path(path)
     if not path.is_file():
         raise ParameterError(f"{path} is not a file; allowed: a YAML file.")

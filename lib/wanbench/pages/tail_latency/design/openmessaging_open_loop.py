@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from wanbench.checks import refusal
 from wanbench.errors import ParameterError
@@ -37,7 +37,7 @@ _RENAMED = {
 _BUFFERS = ("socket.receive.buffer.bytes", "socket.send.buffer.bytes")
 """Buffers whose size the kernel chooses if the setting is -1 in Java's clients, or 0 in librdkafka."""
 _FIELDS = {"acks": "acks", "linger.ms": "linger_ms", "batch.size": "batch_bytes", "compression.type": "compression"}
-_JAVA_DEFAULTS: dict = {"acks": "all", "linger_ms": 0, "batch_bytes": 16_384, "compression": "none"}
+_JAVA_DEFAULTS: dict[str, Any] = {"acks": "all", "linger_ms": 0, "batch_bytes": 16_384, "compression": "none"}
 """Defaults of the Java producer up to Kafka 3.9; the benchmark uses Kafka 3.6."""
 _OVERRULED = {"bootstrap.servers", "group.id", "key.serializer", "value.serializer"}
 _OVERRULED |= {"key.deserializer", "value.deserializer"}
@@ -52,7 +52,7 @@ class Lost(NamedTuple):
     instead: str | None = None
 
 
-def of_driver(driver) -> tuple[dict, list[Lost]]:
+def of_driver(driver: Driver) -> tuple[dict[str, Any], list[Lost]]:
     """Convert a driver to fields of KafkaOpenLoop, and list the driver's settings that cannot be converted."""
     lost: list[Lost] = []
     producer, consumer = driver.settings("producer"), driver.settings("consumer")
@@ -101,7 +101,7 @@ def _whole(name: str, text: str) -> int:
     return int(text)
 
 
-def java_names(kind: str, load) -> dict[str, str]:
+def java_names(kind: str, load: KafkaOpenLoop) -> dict[str, str]:
     """
     Return the settings in the field `kind` of a load, by the names that Kafka's Java clients use.
 
@@ -121,14 +121,9 @@ def java_names(kind: str, load) -> dict[str, str]:
 
 
 MINUTE_S = 60
-_WORKLOAD_FIELDS = {
-    "topics": "topics",
-    "partitions": "partitionsPerTopic",
-    "record_bytes": "messageSize",
-    "groups": "subscriptionsPerTopic",
-    "producers": "producersPerTopic",
-    "consumers": "consumerPerSubscription",
-}
+_WORKLOAD_FIELDS = {"topics": "topics", "partitions": "partitionsPerTopic", "record_bytes": "messageSize"}
+_WORKLOAD_FIELDS |= {"groups": "subscriptionsPerTopic", "producers": "producersPerTopic"}
+_WORKLOAD_FIELDS |= {"consumers": "consumerPerSubscription"}
 """Maps fields of KafkaOpenLoop to those of Workload."""
 WARMUP_MINUTES = 1  # The benchmark's default; Redpanda's fork has 30, and Confluent's always 1.
 POOL_BYTES = 1 << 20  # Maximum size of the random payloads, which the benchmark sends to its workers before the run.
@@ -159,7 +154,7 @@ def _of_workload(workload: Workload) -> Iterator[Lost]:
 
 
 def to_open_loop(
-    workload: Workload, driver: Driver | None = None, *, ignoring: Iterable[str] = (), **changes
+    workload: Workload, driver: Driver | None = None, *, ignoring: Iterable[str] = (), **changes: Any
 ) -> KafkaOpenLoop:
     """
     Convert a workload, and the settings of a driver, to the KafkaOpenLoop that offers the same load.
@@ -194,7 +189,7 @@ def to_open_loop(
     return KafkaOpenLoop(**{**settings, "warmup_s": warmup * MINUTE_S, "payload": "random", **by_driver, **changes})
 
 
-def workload_of(load: KafkaOpenLoop, **changes) -> Workload:
+def workload_of(load: KafkaOpenLoop, **changes: Any) -> Workload:
     """
     Convert a KafkaOpenLoop to the workload that offers the same load; `changes` replaces fields of the workload.
 
@@ -223,7 +218,7 @@ def workload_of(load: KafkaOpenLoop, **changes) -> Workload:
     return Workload(**{**values, **changes})
 
 
-def driver_of(load: KafkaOpenLoop, bootstrap: str | None = None, **changes) -> Driver:
+def driver_of(load: KafkaOpenLoop, bootstrap: str | None = None, **changes: Any) -> Driver:
     """
     Convert the settings of a KafkaOpenLoop to a driver, by the names that Kafka's Java clients use.
 
@@ -235,14 +230,9 @@ def driver_of(load: KafkaOpenLoop, bootstrap: str | None = None, **changes) -> D
         raise refusal("KafkaOpenLoop linger_ms", load.linger_ms, "a whole number, as Java's linger.ms")
     if load.transaction_ms:
         raise refusal("KafkaOpenLoop transaction_ms", load.transaction_ms, "None, as the benchmark has no transactions")
-    producer = {
-        "acks": load.acks,
-        "linger.ms": str(int(load.linger_ms)),
-        "batch.size": str(load.batch_bytes),
-        "compression.type": load.compression,
-        "enable.idempotence": str(load.idempotence).lower(),
-        **java_names("producer_settings", load),
-    }
+    producer = {"acks": load.acks, "linger.ms": str(int(load.linger_ms)), "batch.size": str(load.batch_bytes)}
+    producer |= {"compression.type": load.compression, "enable.idempotence": str(load.idempotence).lower()}
+    producer |= java_names("producer_settings", load)
     consumer = {"auto.offset.reset": "earliest", "enable.auto.commit": "false"}
     if load.client_rack == "region":
         raise refusal("KafkaOpenLoop client_rack", load.client_rack, "the name of one rack, as a driver has one")
@@ -250,7 +240,7 @@ def driver_of(load: KafkaOpenLoop, bootstrap: str | None = None, **changes) -> D
         consumer["client.rack"] = load.client_rack
     consumer |= java_names("consumer_settings", load)
     common = {} if bootstrap is None else {"bootstrap.servers": bootstrap}
-    values: dict = {
+    values: dict[str, Any] = {
         "replicationFactor": load.replication,
         "topicConfig": properties_text(dict(load.topic_settings)),
         "commonConfig": properties_text(common),

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from wanbench.checks import check_choice, check_name, check_number, refusal
 from wanbench.errors import ParameterError
-from wanbench.measure.experiments import BrokerMetrics, KafkaTrial
+from wanbench.measure.experiments import BrokerMetrics, KafkaLoad, KafkaOpenLoop, KafkaTrial
 from wanbench.measure.experiments.load_settings import setting_pairs
 from wanbench.measure.kafka.security import KINDS
 from wanbench.measure.kafka.settings import checked_settings
 from wanbench.measure.links import LinkSettings
 from wanbench.measure.plan import Trial
 from wanbench.measure.plan.plan import alternating, check_keys, shuffled
+
+Load = KafkaLoad | KafkaOpenLoop
 
 
 @dataclass(frozen=True)
@@ -71,12 +74,12 @@ class System:
             object.__setattr__(self, "load", frozen(given) or None)
 
     @property
-    def cluster_settings(self) -> tuple:
+    def cluster_settings(self) -> tuple[object, ...]:
         """Broker settings, security and version of Kafka, as in `KafkaTrial.cluster_settings`."""
         return (self.broker_settings, self.security, self.kafka_version)
 
 
-def read_systems(given: Sequence) -> tuple[System, ...]:
+def read_systems(given: Sequence[System | Mapping[str, object]]) -> tuple[System, ...]:
     """
     Read systems from plain data, such as a preset's list of mappings with the parameters of `System`.
 
@@ -95,14 +98,14 @@ def read_systems(given: Sequence) -> tuple[System, ...]:
     return made
 
 
-def link_of(where: str, given) -> LinkSettings | None:
+def link_of(where: str, given: LinkSettings | Mapping[str, object] | None) -> LinkSettings | None:
     """Convert `given`, LinkSettings or a mapping of its fields, to LinkSettings; errors begin with `where`."""
     if given is None or isinstance(given, LinkSettings):
         return given
     return _made(where, given, LinkSettings, "delay_ms")
 
 
-def _made(where: str, given, kind: type, required: str):
+def _made(where: str, given: object, kind: type[Any], required: str) -> Any:
     names = [field.name for field in fields(kind)]
     given = _mapping(where, given, f"{kind.__name__} or a mapping of {', '.join(names)}")
     check_keys(where, given, names)
@@ -114,7 +117,7 @@ def _made(where: str, given, kind: type, required: str):
         raise error if kind is System else ParameterError(f"{where}: {error}") from None
 
 
-def _mapping(where, given, allowed="a mapping of names to values"):
+def _mapping(where: str, given: object, allowed: str = "a mapping of names to values") -> dict[str, Any]:
     if not isinstance(given, Mapping):
         raise ParameterError(f"{where} is of type {type(given).__name__}; allowed: {allowed}.")
     return dict(given)
@@ -128,12 +131,12 @@ def frozen(value: object) -> object:
 
 
 def systems_by_steps(
-    systems: Sequence[System],
-    load,
-    steps: Mapping[str, Sequence],
+    systems: Sequence[System | Mapping[str, object]],
+    load: Load,
+    steps: Mapping[str, Sequence[object]],
     replicates: int = 3,
     seed: int = 0,
-    alongside: tuple = (),
+    alongside: Sequence[object] = (),
     *,
     client_regions: Sequence[str] | None = None,
 ) -> list[Trial]:
@@ -181,7 +184,7 @@ def systems_by_steps(
     _check_fields(systems, load, steps)
     levels = _levels(load, steps)
     trials = {
-        (system.name, step): _trial(system, load, f"{system.name}, {step}", changes, alongside, client_regions)
+        (system.name, step): _trial(system, load, step, changes, alongside, client_regions=client_regions)
         for step, changes in levels.items()
         for system in systems
     }
@@ -191,10 +194,10 @@ def systems_by_steps(
     ]
 
 
-def _order(systems, steps, replicates, seed):
+def _order(systems: Sequence[System], steps: list[str], replicates: int, seed: int) -> list[tuple[int, str, str]]:
     """Return (block, name of system, name of step) of each trial, in the order that `systems_by_steps` describes."""
     rng = np.random.default_rng(seed)
-    shared: dict[tuple, list[str]] = {}
+    shared: dict[tuple[object, ...], list[str]] = {}
     for system in systems:
         if system.cluster is None:
             shared.setdefault(system.cluster_settings, []).append(system.name)
@@ -212,7 +215,7 @@ def _order(systems, steps, replicates, seed):
     return order
 
 
-def _levels(load, steps):
+def _levels(load: Load, steps: Mapping[str, Sequence[object]]) -> dict[str, dict[str, object]]:
     """Return what each step changes in the load, by the step's name; of steps that change nothing, the first."""
     levels, has_own = {}, False
     for field, values in steps.items():
@@ -228,7 +231,7 @@ def _levels(load, steps):
     return levels
 
 
-def _check_fields(systems, load, steps):
+def _check_fields(systems: Sequence[System], load: Load, steps: Mapping[str, Sequence[object]]) -> None:
     if not is_dataclass(load):
         raise refusal("load", load, "a load of Kafka, such as KafkaOpenLoop()")
     if not isinstance(steps, Mapping) or not steps:
@@ -242,26 +245,28 @@ def _check_fields(systems, load, steps):
             )
 
 
-def _trial(system, load, name, changes, alongside, client_regions):
+def _trial(
+    system: System, load: Load, step: str, changes: Mapping[str, object], alongside: Iterable[object], **more: Any
+) -> KafkaTrial:
     if system.cluster is not None:
-        alongside = tuple(each for each in alongside if not isinstance(each, BrokerMetrics))
+        alongside = [each for each in alongside if not isinstance(each, BrokerMetrics)]
     try:
         return KafkaTrial(
             replace(load, **{**dict(system.load or ()), **changes}),
-            link=system.link,
+            link=link_of(step, system.link),
             alongside=tuple(alongside),
             broker_settings=system.broker_settings,
             security=system.security,
             kafka_version=system.kafka_version,
             system=system.name,
             cluster=system.cluster,
-            client_regions=client_regions,
+            **more,
         )
     except ParameterError as error:
-        raise ParameterError(f"{name}: {error}") from None
+        raise ParameterError(f"{system.name}, {step}: {error}") from None
 
 
-def _text(level):
+def _text(level: object) -> str:
     if isinstance(level, float) and level.is_integer():
         return str(int(level))
     return "+".join(map(str, level)) if isinstance(level, tuple) else str(level)

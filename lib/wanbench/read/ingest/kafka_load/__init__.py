@@ -12,23 +12,24 @@ identifies the tool, as in this example, and is rejected otherwise.
 """
 
 from itertools import chain
+from typing import Any
 
 import pandas as pd
 
 from wanbench.errors import RawDataError
-from wanbench.read.ingest.content import plain_name, read_text
+from wanbench.read.ingest.content import File, Source, plain_name, read_text
 from wanbench.read.ingest.rows import fitting
 
 from .files import NAME, LoadTimes, read_batches, read_times, sibling, times_of_lines
 from .lines import LARGEST_BYTES, OTHERWISE, Line, lines_of
-from .outputs import OUTPUTS
+from .outputs import OUTPUTS, ConsumerOutput, ProducerOutput
 
 __all__ = ["read", "read_batches", "read_times"]
 
 WANTED = "figures of kafka-producer-perf-test or kafka-consumer-perf-test"
 
 
-def read(source) -> dict[str, pd.DataFrame]:
+def read(source: Source) -> dict[str, pd.DataFrame]:
     """
     Read a log, given as a path or bytes, into the tables of its tool, without context (run, test, regions, file).
 
@@ -44,7 +45,7 @@ def read(source) -> dict[str, pd.DataFrame]:
     'no summary: java.net.ConnectException: refused'
     """
     path, text = _text(source)
-    texts: list = [(path, text, times_of_lines(source))]
+    texts: list[tuple[Any, ...]] = [(path, text, times_of_lines(source))]
     if stderr := sibling(source, ".stderr.txt"):
         texts.append(_text(stderr))
     named = NAME.search(plain_name(path))
@@ -63,7 +64,7 @@ def read(source) -> dict[str, pd.DataFrame]:
     return {name: fitting(path, name, found) for name, found in rows.items()}
 
 
-def output_of(texts: list[tuple], tool: str | None = None):
+def output_of(texts: list[tuple[Any, ...]], tool: str | None = None) -> ProducerOutput | ConsumerOutput:
     """
     Parse texts as the output of `tool`; without `tool`, of the tool to which the first line with figures belongs.
 
@@ -87,5 +88,5 @@ def output_of(texts: list[tuple], tool: str | None = None):
     return output
 
 
-def _text(source) -> tuple[object, str]:
+def _text(source: Source) -> tuple[File, str]:
     return read_text(source, most_bytes=LARGEST_BYTES, otherwise=OTHERWISE)

@@ -9,17 +9,17 @@ placements).
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from wanbench.errors import RawDataError
-from wanbench.read.ingest.content import plain_name
+from wanbench.read.ingest.content import Source, plain_name
 from wanbench.read.ingest.json_values import is_time, read_json
-from wanbench.read.ingest.rows import fitting
+from wanbench.read.ingest.rows import Row, fitting
 
 TIMES = (
     "started_at_s", "all_sending_at_s", "counts_from_s", "counts_until_s", "asked_to_stop_at_s", "ended_at_s",
@@ -34,7 +34,7 @@ NAME = re.compile(r"\.(?P<tool>producer|consumer)-(?:(?P<group>\d{1,9})-|[^/]*-)
 """Matches the name of a tool's log: `<stem>.producer-2.txt`, `<stem>.consumer-<group>-<number>.txt`."""
 
 
-def read_times(path) -> dict[str, pd.DataFrame]:
+def read_times(path: str | Path) -> dict[str, pd.DataFrame]:
     """
     Read table loads (one row) without context (run, test, regions, file); raise RawDataError if the file is invalid.
     """
@@ -65,7 +65,7 @@ class LoadTimes(NamedTuple):
     target_records_per_s: float | None = None
 
     @classmethod
-    def of_log(cls, source) -> LoadTimes:
+    def of_log(cls, source: Source) -> LoadTimes:
         """Read the times of the load to which the log `source` belongs; raise RawDataError if their file is damaged."""
         if isinstance(source, bytes | bytearray) or not (named := NAME.search(plain_name(source))):
             return cls()
@@ -81,7 +81,7 @@ class LoadTimes(NamedTuple):
             raise RawDataError(path, None, target, "target_records_per_s: a rate above zero, or null")
         return cls(times[0], times[1] is not None, target)
 
-    def behind_s(self, windows: Sequence[dict]) -> list[float | None]:
+    def behind_s(self, windows: Sequence[Row]) -> list[float | None]:
         """
         Return a producer's lag behind its target rate in s at the end of each of its windows: the length of its windows
         so far, less the time that their records take at the target rate.
@@ -92,7 +92,7 @@ class LoadTimes(NamedTuple):
         """
         if self.target_records_per_s is None:
             return [None] * len(windows)
-        behind_s: Counter = Counter()
+        behind_s: defaultdict[int, float] = defaultdict(float)
         by_window: list[float | None] = []
         for window in windows:
             due_s = window["records"] / self.target_records_per_s
@@ -100,14 +100,14 @@ class LoadTimes(NamedTuple):
             by_window.append(behind_s[window["producer"]])
         return by_window
 
-    def warmup(self, window: dict) -> bool | None:
+    def warmup(self, window: Row) -> bool | None:
         """Return whether a producer's window began during the warm-up; None if unknown."""
         if self.counts_from_s is None or window["printed_at_s"] is None:
             return None
         return window["printed_at_s"] - (window["length_s"] or 0.0) < self.counts_from_s
 
 
-def times_of_lines(source) -> list[float] | None:
+def times_of_lines(source: Source) -> list[float] | None:
     """Read the time of each line of <name>.txt from <name>.lines.json; None without such a file."""
     path = sibling(source, ".lines.json")
     if path is None:
@@ -118,7 +118,7 @@ def times_of_lines(source) -> list[float] | None:
     return [float(time) for time in times]
 
 
-def sibling(source, ending: str) -> Path | None:
+def sibling(source: Source, ending: str) -> Path | None:
     """Return the file <name><ending> next to <name>.txt; None if there is none."""
     if isinstance(source, bytes | bytearray) or Path(plain_name(source)).suffix != ".txt":
         return None
@@ -140,7 +140,7 @@ PLACED = ("topic", "partition", "leader", "replicas", "in_sync")
 """Columns of the member `replicas`."""
 
 
-def read_batches(path) -> dict[str, pd.DataFrame]:
+def read_batches(path: str | Path) -> dict[str, pd.DataFrame]:
     """
     Read tables batches and placements, without context (run, test, regions, file), from <stem>.batches.json.
 
@@ -168,7 +168,7 @@ def read_batches(path) -> dict[str, pd.DataFrame]:
     return {"batches": batches, "placements": _placements(path, content)}
 
 
-def _placements(path, content) -> pd.DataFrame:
+def _placements(path: str | Path, content: dict[str, Any]) -> pd.DataFrame:
     rows = []
     try:
         regions = dict(content.get("regions", []))

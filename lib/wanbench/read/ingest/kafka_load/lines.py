@@ -14,6 +14,7 @@ from itertools import chain, repeat
 from typing import NamedTuple
 
 from wanbench.errors import RawDataError
+from wanbench.read.ingest.content import File
 
 LARGEST_BYTES = 64 << 20
 """Size of the largest allowed file; the tools print less than 1 MB in an hour, and an hour of only errors fits, too."""
@@ -46,7 +47,7 @@ class Line(NamedTuple):
     printed_at_s: float | None
 
 
-def lines_of(path, text: str, printed_at_s: list[float] | None = None) -> Iterator[Line]:
+def lines_of(path: File, text: str, printed_at_s: list[float] | None = None) -> Iterator[Line]:
     """
     Yield the lines with their times, if known. Raise RawDataError if there are too many for a file of this size.
 

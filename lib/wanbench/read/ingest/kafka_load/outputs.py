@@ -13,6 +13,8 @@ Read the output of one run of kafka-producer-perf-test or kafka-consumer-perf-te
 import re
 
 from wanbench.errors import RawDataError
+from wanbench.read.ingest.content import File
+from wanbench.read.ingest.rows import Row
 
 from .lines import NO_SUMMARY, WHOLE, Complaints, Line, real, real_with
 
@@ -34,11 +36,11 @@ class Output:
 
     tool: str
 
-    def __init__(self, path):
+    def __init__(self, path: File):
         self.path, self.complaints, self.has_figures = path, Complaints(), False
-        self.windows: list[dict] = []
-        self.summary: dict | None = None
-        self.metrics: list[dict] = []
+        self.windows: list[Row] = []
+        self.summary: Row | None = None
+        self.metrics: list[Row] = []
 
     def feed(self, line: Line) -> None:
         """Add a line; raise RawDataError for the figures of a second run."""
@@ -57,7 +59,7 @@ class Output:
         """Parse a line, and add its figures to this output; return whether the line is one of figures."""
         raise NotImplementedError
 
-    def _set_summary(self, line: Line, row: dict) -> None:
+    def _set_summary(self, line: Line, row: Row) -> None:
         if self.summary is not None:
             raise RawDataError(self.path, line.number, line.text, "one run of the tool in a file")
         self.summary = row
@@ -86,9 +88,9 @@ class ProducerOutput(Output):
 
     tool = "producer"
 
-    def __init__(self, path):
+    def __init__(self, path: File):
         super().__init__(path)
-        self.steady: dict | None = None
+        self.steady: Row | None = None
         self.warmup = self.in_steady_state = False
 
     def take(self, line: Line) -> bool:
@@ -113,7 +115,7 @@ class ProducerOutput(Output):
         self.has_figures |= bool(found)
         return bool(found)
 
-    def rows(self, number: int) -> dict[str, list[dict]]:
+    def rows(self, number: int) -> dict[str, list[Row]]:
         """Return rows by table, without context (run, test, regions, file), for producer `number` of its test."""
         same, rows = {"producer": number, "n_errors": self.complaints.n}, []
         with_warmup = self.steady is not None or self.warmup
@@ -127,7 +129,7 @@ class ProducerOutput(Output):
         return {"producers": rows, "producer_windows": self.windows, "metrics": self.metrics}
 
     @staticmethod
-    def _figures(found: re.Match) -> dict:
+    def _figures(found: re.Match[str]) -> Row:
         return {
             "records": int(found["records"]),
             "records_per_s": _amount(found["rate"]),
@@ -163,7 +165,7 @@ class ConsumerOutput(Output):
         named = dict(zip(self._names, numbers, strict=True))
         if not all(_PATTERNS[name in COUNTS].fullmatch(text) for name, text in named.items()):
             return False
-        values: dict = {name: int(text) if name in COUNTS else real(text) for name, text in named.items()}
+        values: Row = {name: int(text) if name in COUNTS else real(text) for name, text in named.items()}
         row = {"records": values[RECORDS], "bytes": values[MB] and values[MB] * MIB}
         row |= {"throughput_bps": _amount(named[MB_S], 8 * MIB), "records_per_s": _amount(named[RECORDS_S])}
         if min(row["records"], row["bytes"] or 0) < 0:
@@ -177,7 +179,7 @@ class ConsumerOutput(Output):
         self.has_figures = True
         return True
 
-    def rows(self, number: int) -> dict[str, list[dict]]:
+    def rows(self, number: int) -> dict[str, list[Row]]:
         """Return rows by table, without context (run, test, regions, file), for consumer `number` of its test."""
         row, missing = self.summary or {}, None if self.summary else NO_SUMMARY
         of_client = (row for row in self.metrics if row["metric"] == RECORDS_CONSUMED and "," not in row["subject"])

@@ -27,7 +27,7 @@ footer. This module combines the rows into tables.
 import re
 from base64 import b64encode
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -37,10 +37,10 @@ import pyarrow.parquet as pq
 
 from wanbench.errors import RawDataError
 from wanbench.files import replaced_file
-from wanbench.read.ingest.content import as_utf8, decompressed
+from wanbench.read.ingest.content import File, Source, as_utf8, decompressed
 from wanbench.read.ingest.rows import core
 
-from .echoes import Echoes, code, joined
+from .echoes import Echoes, Texts, code, joined
 from .footer_times import Tally
 from .lines import REPLY, LineReader, Ping
 from .scan import events_of
@@ -67,7 +67,7 @@ ZERO = re.compile(r"time(?:<|=0(?:\.0*)? ?ms)")
 """Matches times that ping counts as zero in its footer."""
 
 
-def read(source, *, fast: bool | None = None) -> dict[str, pa.Table]:
+def read(source: Source, *, fast: bool | None = None) -> dict[str, pa.Table]:
     """
     Read a log, given as a path or bytes, into table echoes without context (run, test, regions, file).
 
@@ -80,23 +80,23 @@ def read(source, *, fast: bool | None = None) -> dict[str, pa.Table]:
     >>> read(log)["echoes"].select(["sequence", "rtt_ms", "lost"]).to_pylist()
     [{'sequence': 1, 'rtt_ms': None, 'lost': True}, {'sequence': 2, 'rtt_ms': 0.021, 'lost': False}]
     """
-    texts: dict = {None: 0}
+    texts: Texts = {None: 0}
     batches = [_arrow(batch, texts) for batch in _batches(source, texts, fast)]
     return {"echoes": pa.Table.from_batches(batches, CODED).cast(SCHEMA)}
 
 
-def convert(source, target) -> int:
+def convert(source: Source, target: str | Path) -> int:
     """
     Write the echoes in a log of any length to a Parquet file, in bounded memory; return the number of rows.
 
     Raise RawDataError as `read` does; no file is then written.
     """
-    texts: dict = {None: 0}
+    texts: Texts = {None: 0}
     with replaced_file(Path(target)) as temporary:
         return _write(temporary, _batches(source, texts, True), texts)
 
 
-def _write(path, batches, texts) -> int:
+def _write(path: Path, batches: Iterable[np.ndarray], texts: Texts) -> int:
     n, waiting = 0, deque()
     with pq.ParquetWriter(path, CODED, **PARQUET) as file, ThreadPoolExecutor(1) as writer:
         file.add_key_value_metadata({"ARROW:schema": b64encode(SCHEMA.serialize())})  # readers get text, not codes
@@ -110,7 +110,7 @@ def _write(path, batches, texts) -> int:
     return n
 
 
-def _batches(source, texts, fast) -> Iterator[np.ndarray]:
+def _batches(source: Source, texts: Texts, fast: bool | None) -> Iterator[np.ndarray]:
     """Yield the rows of a log in batches, pings one after another."""
     with decompressed(source) as (path, file):
         if not file.peek(1):
@@ -128,7 +128,7 @@ def _batches(source, texts, fast) -> Iterator[np.ndarray]:
             yield joined(*parts)
 
 
-def _rows(path, scanned, texts) -> Iterator[np.ndarray]:
+def _rows(path: File, scanned: Iterable[tuple[Ping, np.ndarray, bool]], texts: Texts) -> Iterator[np.ndarray]:
     one, silent = None, 0
     try:
         for ping, events, ended in scanned:
@@ -148,7 +148,7 @@ def _rows(path, scanned, texts) -> Iterator[np.ndarray]:
 class _OnePing:
     """Make the rows of one ping, and compare its times with its footer."""
 
-    def __init__(self, path, ping: Ping, silent: int, texts: dict[str | None, int]):
+    def __init__(self, path: File, ping: Ping, silent: int, texts: Texts):
         self.path, self.ping, self.silent, self.texts = path, ping, silent, texts
         self.echoes = Echoes(path, ping.first_sequence, wraps=ping.dialect != "windows", silent=silent)
         self.last_line, self.times, self.comparable = 0, Tally(), True
@@ -172,18 +172,18 @@ class _OnePing:
             self.times.check(self.path, self.ping.times)
         return self._numbered(rows)
 
-    def _numbered(self, rows):
+    def _numbered(self, rows: np.ndarray) -> np.ndarray:
         if len(rows):
             rows["ping"], rows["target"] = self.ping.number, code(self.texts, self.ping.target)
             self.silent += int(((rows["kind"] != REPLY) & (rows["error"] == 0)).sum())
         return rows
 
 
-def _arrow(rows: np.ndarray, texts: dict[str | None, int]) -> pa.RecordBatch:
+def _arrow(rows: np.ndarray, texts: Texts) -> pa.RecordBatch:
     """Convert rows to `CODED`: Arrow and Parquet take texts as numbers many times as fast as one by one."""
     known = pa.array(list(texts)[1:], pa.string())
 
-    def column(field):
+    def column(field: pa.Field) -> pa.Array:
         values = np.ascontiguousarray(rows["kind"] != REPLY if field.name == "lost" else rows[field.name])
         if field.type == CODE:
             return pa.DictionaryArray.from_arrays(pa.array(values - 1, mask=values == 0), known)

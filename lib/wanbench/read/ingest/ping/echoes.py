@@ -8,6 +8,7 @@ without a line between the first and the newest echo is lost, and so is an echo 
 import numpy as np
 
 from wanbench.errors import RawDataError
+from wanbench.read.ingest.content import File
 
 from .lines import REPLY, REPORT, SILENCE, Event, Footer
 
@@ -41,8 +42,12 @@ as numbers from `code`. The values -1, 0 and NaN mean that nothing was printed.
 """
 
 
-def code(texts: dict[str | None, int], text: str | None) -> int:
-    """Return the number of a string in `texts`; a new string gets the next number, and None has 0."""
+Texts = dict[str | None, int]
+"""Numbers of texts; None has 0."""
+
+
+def code(texts: Texts, text: str | None) -> int:
+    """Return the number of a string in `texts`; a new string gets the next number."""
     return texts.setdefault(text, len(texts))
 
 
@@ -52,7 +57,7 @@ def joined(*parts: np.ndarray) -> np.ndarray:
     return (full[0] if len(full) == 1 else np.concatenate(full or [parts[0]])).view(EVENT)
 
 
-def as_events(events: list[Event], texts: dict[str | None, int]) -> np.ndarray:
+def as_events(events: list[Event], texts: Texts) -> np.ndarray:
     """Convert single events to an array."""
     coded = (event._replace(responder=code(texts, event.responder), error=code(texts, event.error)) for event in events)
     return np.array([(*event, 0, 0) for event in coded], EVENT)
@@ -65,7 +70,7 @@ class Echoes:
     Neither the rows nor the first error depend on how the events are split into batches.
     """
 
-    def __init__(self, path, first_sequence: int, *, wraps: bool, silent: int = 0):
+    def __init__(self, path: File, first_sequence: int, *, wraps: bool, silent: int = 0):
         self.path, self.first, self.wraps = path, first_sequence, wraps
         self._silent = SILENT_ECHOES - silent  # without those in earlier pings of the file
         self._raw = self._unwrapped = self._next = first_sequence
@@ -121,7 +126,7 @@ class Echoes:
             raise RawDataError(self.path, footer.line_number, footer.text, expected)
         return joined(rows, _lost(np.arange(self._newest + 1, self.first + footer.transmitted)))
 
-    def _unwrapped_up_to_fault(self, events):
+    def _unwrapped_up_to_fault(self, events: np.ndarray) -> tuple[np.ndarray, tuple[int, str, str] | None]:
         """
         Return the events up to the first impossible one, with unwrapped sequences, and the error for the impossible
         one.
@@ -156,7 +161,7 @@ class Echoes:
         events["sequence"] = sequence[:n]
         return events, fault
 
-    def _continued(self, events):
+    def _continued(self, events: np.ndarray):
         if events["kind"].any() or events["duplicate"].any() or not len(events):
             return not len(events)
         sequence = events["sequence"]
@@ -167,7 +172,7 @@ class Echoes:
             and bool(((steps > 0) & (steps < WRAP // 2)).all())
         )
 
-    def _refuse_duplicates_of_nothing(self, events):
+    def _refuse_duplicates_of_nothing(self, events: np.ndarray) -> None:
         marked = np.flatnonzero(events["duplicate"])
         if not len(marked):
             return
@@ -179,7 +184,7 @@ class Echoes:
             expected = "a first reply to the echo before its duplicate"
             raise RawDataError(self.path, int(lines.min()), "(DUP!)", expected)
 
-    def _rows(self, events):
+    def _rows(self, events: np.ndarray) -> np.ndarray:
         """Return the rows of final events, sorted by sequence, and of missing echoes before them."""
         if not len(events):
             return NO_ROWS
@@ -199,7 +204,7 @@ class Echoes:
         rows["rtt_ms"][rows["kind"] != REPLY] = np.nan
         return self._with_missing(rows.take(np.flatnonzero(keep)), sequence[new])
 
-    def _with_missing(self, rows, shown):
+    def _with_missing(self, rows: np.ndarray, shown: np.ndarray) -> np.ndarray:
         """Add rows for the missing echoes between and before these rows."""
         first, self._next = self._next, int(shown[-1]) + 1
         if self._next - first > len(shown):
@@ -210,7 +215,7 @@ class Echoes:
         return rows
 
     @staticmethod
-    def _settle(rows, places, keep):
+    def _settle(rows: np.ndarray, places: np.ndarray, keep: np.ndarray) -> None:
         """Decide, for echoes with several lines or without a reply, which events become rows, and with which remark."""
         n = len(places)
         kind, new = rows["kind"][places], np.diff(rows["sequence"][places], prepend=-1) != 0
@@ -225,13 +230,13 @@ class Echoes:
         keep[places[remark[reply == n]]] = True
 
 
-def _first_of(mask, starts):
+def _first_of(mask: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """Return the index of each group's first event in the mask; the number of events if there is none."""
     n = len(mask)
     return np.minimum.reduceat(np.where(mask, np.arange(n), n), starts)
 
 
-def _lost(sequence) -> np.ndarray:
+def _lost(sequence: np.ndarray) -> np.ndarray:
     """Return rows of lost echoes without a line."""
     row = np.array([(0, SILENCE, 0, np.nan, np.nan, -1, -1, 0, 0, False, 0, 0)], EVENT)
     rows = row.take(np.zeros(len(sequence), int))

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wanbench.errors import RawDataError
+from wanbench.read.ingest.content import File
 
 _NUMBER = r"([0-9]{1,9}(?:\.[0-9]{1,6})?)"
 _LINES = (
@@ -56,7 +57,7 @@ class Tally:
     min_ms: float = inf
     max_ms: float = -inf
 
-    def add(self, times_ms) -> None:
+    def add(self, times_ms: list[float] | np.ndarray) -> None:
         """Add an array of times in ms."""
         times_ms = np.asarray(times_ms)
         if len(times_ms):
@@ -65,7 +66,7 @@ class Tally:
             self.min_ms = min(self.min_ms, float(times_ms.min()))
             self.max_ms = max(self.max_ms, float(times_ms.max()))
 
-    def check(self, path, times: Times | None) -> None:
+    def check(self, path: File, times: Times | None) -> None:
         """Raise RawDataError if the footer's minimum, mean or maximum differs from this tally by more than rounding."""
         if times is None or not self.n:
             return

@@ -19,6 +19,7 @@ from typing import NamedTuple, NoReturn
 import pandas as pd
 
 from wanbench.errors import LATER, RawDataError
+from wanbench.read.ingest.content import File
 
 from .footer_times import Times
 
@@ -199,9 +200,7 @@ ONLY_PING = re.compile(
     r"|^Ping statistics for |^ *Packets: Sent = [0-9]"
 )
 """Matches text that only ping prints, in any language."""
-LIKE_AN_ECHO = re.compile(
-    r"seq[ =]|ttl=|time[=<]|[0-9] ?ms\b|unreachable|timed? ?out|answer|reply|^from ", re.IGNORECASE
-)
+LIKE_AN_ECHO = re.compile(r"(?i)seq[ =]|ttl=|time[=<]|[0-9] ?ms\b|unreachable|timed? ?out|answer|reply|^from ")
 """Matches a line that may be an echo, and therefore cannot be the first line after a killed ping."""
 LIKE_A_HEADER = re.compile(r"ping\w*[ (]", re.IGNORECASE)
 MOST_OTHER_LINES = 10_000
@@ -238,7 +237,7 @@ class LineReader:
     the latest ping; None before the first.
     """
 
-    def __init__(self, path):
+    def __init__(self, path: File):
         self.path = path
         self.phase = "outside"
         self.ping: Ping = LATER
@@ -262,7 +261,7 @@ class LineReader:
         event = self._read(line_number, text, whole)
         return event._replace(received_at_s=at_s) if event and event.received_at_s is None else event
 
-    def _without_prefix(self, text):
+    def _without_prefix(self, text: str) -> tuple[str, float | None]:
         """Return the line without its indentation or the time before it, and this time, if known."""
         may_begin = any(word in text for word in MAY_BE_PREFIXED)
         if not (may_begin or self._indent or self._is_timed):
@@ -275,7 +274,7 @@ class LineReader:
             return text.removeprefix(self._indent), None
         return text[before.end() :], _unix_s(before)
 
-    def _read(self, line_number, text, whole):
+    def _read(self, line_number: int, text: str, whole: bool) -> Event | None:
         if len(text) > LONGEST_LINE and not (self._is_of_fping() and FPING_SUMMARY.match(text)):
             self.refuse(line_number, text, f"lines of at most {LONGEST_LINE} characters")
         if not text.strip():
@@ -300,7 +299,7 @@ class LineReader:
         """Raise RawDataError for a line, with what was found and what was expected."""
         raise RawDataError(self.path, line_number, found, expected)
 
-    def _begins(self, line_number, text):
+    def _begins(self, line_number: int, text: str) -> bool:
         for dialect, first_sequence, header in HEADERS:
             if line := header.fullmatch(text):
                 if self.phase == "footer":
@@ -309,7 +308,7 @@ class LineReader:
                 return True
         return False
 
-    def _start(self, line_number, dialect, first_sequence, target):
+    def _start(self, line_number: int, dialect: str, first_sequence: int, target: str) -> None:
         number = 0 if self.ping is None else self.ping.number + 1
         self.ping = Ping(number, line_number, dialect, first_sequence, target)
         self.phase, self.last_reply, self._n_other, self._unfinished = "body", (0, 0), 0, None
@@ -317,7 +316,7 @@ class LineReader:
     def _is_of_fping(self):
         return self.phase == "body" and self.ping.dialect == "fping"
 
-    def _of_fping(self, text, target, event):
+    def _of_fping(self, text: str, target: str, event: Event) -> Event:
         """Return an echo of fping. As fping prints no header, a first echo, or another target, begins a new ping."""
         is_first = event.sequence == 0 and not event.duplicate
         same = self._is_of_fping() and self.ping.target == target
@@ -330,7 +329,7 @@ class LineReader:
         self.ping.counted += is_first
         return event
 
-    def _outside(self, line_number, text):
+    def _outside(self, line_number: int, text: str) -> None:
         if ONLY_PING.search(text):
             if self._unfinished:
                 self.refuse(*self._unfinished, "a line of ping in English")
@@ -345,14 +344,14 @@ class LineReader:
             where = self._first_other if self.ping is None else self._other
             self.refuse(*where, f"{HEADER}, within {MOST_OTHER_LINES:,} lines")
 
-    def _is_cut(self, text):
+    def _is_cut(self, text: str) -> bool:
         if self.phase == "outside" or text.endswith((" ms", "% packet loss", "% loss)")):
             return False
         if self.phase == "footer" and COUNTS_LINE.fullmatch(text) and "% packet loss" in text:
             return False
         return text[0] in "0123456789 " or any(text.startswith(b) or b.startswith(text) for b in BEGINNINGS)
 
-    def _body(self, line_number, text):
+    def _body(self, line_number: int, text: str) -> Event | None:
         if STATISTICS_LINE.fullmatch(text) or text.startswith("Ping statistics for "):
             self.phase = "footer"
             return None
@@ -371,7 +370,7 @@ class LineReader:
         self.phase, self._unfinished = "outside", (line_number, text)  # rejected if more echoes follow
         return self._outside(line_number, text)
 
-    def _unix(self, line_number, text):
+    def _unix(self, line_number: int, text: str) -> Event | None:
         if line := REPLY_LINE.fullmatch(text):
             return self._reply(line_number, text, line)
         if line := SILENCE_LINE.fullmatch(text):
@@ -384,7 +383,7 @@ class LineReader:
             return Event(line_number, REPORT, self.last_reply[1], error=text)
         return None
 
-    def _reply(self, line_number, text, line):
+    def _reply(self, line_number: int, text: str, line: re.Match[str]) -> Event:
         sequence = self._in_range(line_number, text, line["seq"], 65535)
         self.last_reply = (line_number, sequence)
         marks = line["marks"].replace(" (DUP!)", "").strip()
@@ -399,7 +398,7 @@ class LineReader:
         about = (number(line["at"]), rtt_ms, ttl, int(line["size"]), who, marks or None, is_again)
         return Event(line_number, kind, sequence, *about)
 
-    def _windows(self, line_number, text):
+    def _windows(self, line_number: int, text: str) -> Event | None:
         if line := WINDOWS_REPLY_LINE.fullmatch(text):
             exact = line["sign"] == "=" and int(line["time"]) > 0
             self.ping.counted += 1
@@ -417,7 +416,7 @@ class LineReader:
             return Event(line_number, SILENCE, self.ping.counted, error=line["message"])
         return None
 
-    def _footer(self, line_number, text):
+    def _footer(self, line_number: int, text: str) -> None:
         counts = (WINDOWS_COUNTS_LINE if self.ping.dialect == "windows" else COUNTS_LINE).fullmatch(text)
         if not counts:
             self.refuse(line_number, text, "the counts of packets transmitted and received")
@@ -432,7 +431,7 @@ class LineReader:
         if transmitted and abs(100 * (transmitted - received) / transmitted - loss) > 1:
             self.refuse(line_number, text, f"a loss that fits {received} received out of {transmitted}")
 
-    def _after(self, line_number, text):
+    def _after(self, line_number: int, text: str) -> None:
         line = WINDOWS_AFTER_COUNTS_LINE if self.ping.dialect == "windows" else AFTER_COUNTS_LINE
         if line.fullmatch(text):
             self.ping.times = self.ping.times or Times.of(line_number, text)
@@ -440,13 +439,13 @@ class LineReader:
             self.phase = "outside"
             self._outside(line_number, text)
 
-    def _in_range(self, line_number, text, digits, most):
+    def _in_range(self, line_number: int, text: str, digits: str | int, most: int) -> int:
         if int(digits) > most:
             self.refuse(line_number, text, f"a sequence up to 65535 and a ttl up to 255 (here {digits})")
         return int(digits)
 
 
-def _unix_s(before: re.Match) -> float | None:
+def _unix_s(before: re.Match[str]) -> float | None:
     """Return the time in a prefix in Unix seconds; None if its time zone is unknown."""
     if before["unix"]:
         return float(before["unix"])

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 
 from wanbench.errors import RawDataError
+from wanbench.read.ingest.content import Content, Transcoded
 
-from .echoes import NO_ROWS, as_events, joined
+from .echoes import NO_ROWS, Texts, as_events, joined
 from .lines import LONGEST_LINE, REPLY, REPLY_LINE, SILENCE, SILENCE_LINE, Event, LineReader, Ping
 
 MOST_KINDS = 8
@@ -97,7 +98,7 @@ class Plain(NamedTuple):
     kind: np.ndarray
     kinds: list[Kind]
 
-    def take(self, which) -> Plain:
+    def take(self, which: slice) -> Plain:
         return self._replace(**{name: getattr(self, name)[which] for name in self._fields[1:-1]})
 
 
@@ -164,20 +165,20 @@ class _Text:
         found[found] = sound
         return found, (received[sound], rtt[sound], sequence[sound])
 
-    def holds(self, at, text: bytes) -> np.ndarray:
+    def holds(self, at: np.ndarray, text: bytes) -> np.ndarray:
         same = np.ones(len(at), bool)
         for offset in {*range(0, len(text) - 8, 8), len(text) - 8}:
             same &= self.eight[at + offset] == np.uint64(int.from_bytes(text[offset : offset + 8], "little"))
         return same
 
-    def number(self, at) -> tuple[np.ndarray, np.ndarray]:
+    def number(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the number at each position, and its length in digits: 0 to 8."""
         digits = self.eight[at] ^ ZEROS  # the byte of a digit is now its value; any other byte is more than nine
         others = (digits + PAST_NINE | digits) & HIGH_BITS
         count = np.bitwise_count((others & -others) - ONE).astype("i8") >> 3
         return _joined(digits << (8 * (8 - count)).astype("u8")), count
 
-    def number_of(self, at, count: int) -> tuple[np.ndarray, np.ndarray]:
+    def number_of(self, at: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the number with `count` digits at each position, and where it is valid."""
         if count <= 8:
             digits = self.eight[at] ^ ZEROS
@@ -187,7 +188,7 @@ class _Text:
         low, sound = self.number_of(at + count - 8, 8)
         return high * 10**8 + low, whole & sound
 
-    def milliseconds(self, at) -> tuple[np.ndarray, np.ndarray]:
+    def milliseconds(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the round-trip time at each position, and where it is valid and ends the line."""
         whole, digits = self.number(at)
         pointed = self.byte[at + digits] == ord(".")
@@ -200,7 +201,7 @@ class _Text:
         return time, ends & (digits >= 1) & (pointed == (decimals >= 1)) & (decimals <= 6) & (time > 0)
 
 
-def _joined(digits):
+def _joined(digits: np.ndarray) -> np.ndarray:
     """Combine the eight digits in each word into a number: pairs first, then fours, then all eight."""
     digits = digits * np.uint64(10) + (digits >> np.uint64(8)) & np.uint64(0x00FF00FF00FF00FF)
     digits = digits * np.uint64(100) + (digits >> np.uint64(16)) & np.uint64(0x0000FFFF0000FFFF)
@@ -218,7 +219,7 @@ NOT_SPACE = bytes(byte not in b" \t\r\n" for byte in range(256))
 
 
 def events_of(
-    stream, reader: LineReader, texts: dict[str | None, int], *, fast: bool
+    stream: Content | Transcoded, reader: LineReader, texts: Texts, *, fast: bool
 ) -> Iterator[tuple[Ping, np.ndarray, bool]]:
     """
     Yield events in batches: the ping, its events in order, and whether another ping begins after this batch.
@@ -231,13 +232,13 @@ def events_of(
     reader.end()
 
 
-def _recognised(stream, fast):
+def _recognised(stream: Content | Transcoded, fast: bool):
     """Yield each chunk with its plain lines; with `fast`, threads process the next chunks ahead."""
     if not fast:
         for chunk in _chunks(stream):
             yield chunk, find_plain(chunk, recognise=False)
         return
-    waiting: deque = deque()
+    waiting: deque[tuple[bytes, Future[Plain]]] = deque()
     with ThreadPoolExecutor(WORKERS) as workers:
         fault = None
         try:
@@ -255,7 +256,7 @@ def _recognised(stream, fast):
             raise fault
 
 
-def _chunks(stream):
+def _chunks(stream: Content | Transcoded):
     """
     Yield chunks of whole lines, each with `PADDING`; only the last line of the last chunk may lack its line break.
     """
@@ -273,7 +274,7 @@ def _chunks(stream):
         yield rest + PADDING
 
 
-def _events(chunk, plain, lines_before, reader, texts):
+def _events(chunk: bytes, plain: Plain, lines_before: int, reader: LineReader, texts: Texts):
     """Yield the events of a chunk, by ping and in order, and return the number of lines read so far."""
     n = len(plain.starts) - 1
     wanted, byte = np.ones(n, bool), np.frombuffer(chunk, np.uint8)
@@ -313,7 +314,7 @@ def _events(chunk, plain, lines_before, reader, texts):
     return lines_before + n
 
 
-def _set_last_reply(reader, plain, place, lines_before):
+def _set_last_reply(reader: LineReader, plain: Plain, place: int, lines_before: int) -> None:
     """Give the reader the last plain reply, because a line about damage refers to the reply before it."""
     is_reply = np.array([kind.kind == REPLY for kind in plain.kinds] or [False])[plain.kind]
     before = np.flatnonzero((plain.places < place) & is_reply)
@@ -323,7 +324,7 @@ def _set_last_reply(reader, plain, place, lines_before):
             reader.last_reply = max(reader.last_reply, last)
 
 
-def _feed(reader, chunk, starts, place, lines_before):
+def _feed(reader: LineReader, chunk: bytes, starts: np.ndarray, place: int, lines_before: int) -> Event | None:
     line = chunk[starts[place] : starts[place + 1]]
     try:
         text = line.removesuffix(b"\n").decode("utf-8").removeprefix("\ufeff")
@@ -334,7 +335,7 @@ def _feed(reader, chunk, starts, place, lines_before):
     return reader.feed(lines_before + place + 1, text, whole=line.endswith(b"\n"))
 
 
-def _merged(plain, others, lines_before, texts):
+def _merged(plain: Plain, others: list[Event], lines_before: int, texts: Texts) -> np.ndarray:
     kinds = [
         Event(0, kind.kind, 0, ttl=kind.ttl, reply_bytes=kind.reply_bytes, responder=kind.responder, error=kind.error)
         for kind in plain.kinds

@@ -20,7 +20,7 @@ MODULES = ("kafka", "confluent_kafka", "wanbench")
 MANAGERS = ("apt-get", "dnf", "yum")
 
 
-def version(tool, option):
+def version(tool: str, option: str):
     """Return the first line that a tool prints about its version; None if the tool cannot be run."""
     try:
         done = subprocess.run([tool, option], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
@@ -36,7 +36,7 @@ def machine():
     return dict(about, processors=len(os.sched_getaffinity(0)))
 
 
-def sysctl(name):
+def sysctl(name: str):
     """Return the value of a sysctl; None if it cannot be read."""
     try:
         with open("/proc/sys/" + name.replace(".", "/")) as file:
@@ -45,7 +45,7 @@ def sysctl(name):
         return None
 
 
-def is_own(address):
+def is_own(address: str) -> bool:
     """Return whether the host has this address itself, so that servers can listen on it."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
@@ -55,7 +55,7 @@ def is_own(address):
     return True
 
 
-def congestion_control(address, peer):
+def congestion_control(address: str, peer: str):
     """Return the congestion control of connections to the peer, whose route may override the sysctl."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)
@@ -67,7 +67,7 @@ def congestion_control(address, peer):
             return None
 
 
-def main(address, peer, *sysctls):
+def main(address: str, peer: str, *sysctls: str) -> None:
     """Print the facts about this host as one JSON object."""
     sys.path = [folder for folder in sys.path if folder]
     facts = {

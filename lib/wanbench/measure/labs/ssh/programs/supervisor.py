@@ -8,6 +8,8 @@ program ends all its descendant processes and removes the scratch folder. So not
 sshd or the network fails.
 """
 
+from __future__ import annotations
+
 import ctypes
 import fcntl
 import glob
@@ -34,7 +36,7 @@ PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # prctl.h
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-def now():
+def now() -> str:
     """Return the time by this host's clock: UTC, in ISO 8601 with microseconds."""
     return datetime.now(timezone.utc).isoformat(timespec="microseconds")  # noqa: UP017 (older Pythons)
 
@@ -46,7 +48,7 @@ class Gone(Exception):
 class Command:
     """A command that runs in a new session; its output goes to unnamed files."""
 
-    def __init__(self, words, folder, environment):
+    def __init__(self, words: list[str], folder: str, environment: dict[str, str]):
         self.stdout = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
         self.stderr = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
         self.process, self.status, self.started_at_utc, self.ended_at_utc = None, None, now(), None
@@ -59,19 +61,19 @@ class Command:
             self.stderr.flush()
             self.end(127 if isinstance(error, FileNotFoundError) else 126)
 
-    def sizes(self):
+    def sizes(self) -> list[int]:
         return [os.fstat(file.fileno()).st_size for file in (self.stdout, self.stderr)]
 
-    def end(self, status):
+    def end(self, status: int) -> None:
         self.status, self.ended_at_utc = status, now()
 
-    def signal(self, number):
+    def signal(self, number: int) -> None:
         if self.status is None and self.process:
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, number)
 
 
-def die_with_parent():
+def die_with_parent() -> None:
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -80,8 +82,10 @@ class Supervisor:
 
     def __init__(self):
         self.commands, self.buffer, self.patience_s, self.output_bytes = {}, b"", 0.0, sys.maxsize
-        self.folder = tempfile.mkdtemp(prefix=PREFIX)  # of mode 0700
-        self.lock = lock(self.folder)
+        new = tempfile.mkdtemp(prefix="." + PREFIX)  # of mode 0700
+        self.lock = lock(new)  # before it has a name with PREFIX: other supervisors remove such folders without a lock
+        self.folder = os.path.join(os.path.dirname(new), os.path.basename(new)[1:])
+        os.rename(new, self.folder)
         path = os.environ.get("PATH", os.defpath)
         self.environment = dict(os.environ, PATH=path + ":" + SYSTEM_FOLDERS, LC_ALL="C.UTF-8")
         wake, self.woken = os.pipe()
@@ -93,7 +97,7 @@ class Supervisor:
         for number in (signal.SIGALRM, signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             signal.signal(number, leave)
 
-    def serve(self):
+    def serve(self) -> None:
         """Answer requests until the other end closes the connection, which raises Gone."""
         while True:
             ready, _, _ = select.select([0, self.wake], [], [], CHECK_S)
@@ -112,7 +116,7 @@ class Supervisor:
                 while self.answer_one():
                     pass
 
-    def answer_one(self):
+    def answer_one(self) -> bool:
         """Answer the first complete request in the buffer; return False if there is none."""
         end = self.buffer.find(b"\n")
         if end < 0:
@@ -131,7 +135,7 @@ class Supervisor:
         self.reap()  # a command that could not start has ended already
         return True
 
-    def send(self, reply, payload=b""):
+    def send(self, reply: dict[str, object], payload: bytes = b"") -> None:
         data = json.dumps(dict(reply, size=len(payload))).encode() + b"\n" + payload
         try:
             while data:
@@ -139,7 +143,7 @@ class Supervisor:
         except (BrokenPipeError, ConnectionResetError):
             raise Gone from None
 
-    def reap(self):
+    def reap(self) -> None:
         """Reap processes that have ended, including orphaned ones, and report the commands among them."""
         by_pid = {one.process.pid: one for one in self.commands.values() if one.status is None}
         while True:
@@ -156,7 +160,7 @@ class Supervisor:
             if one.status is not None and one.ended_at_utc:
                 self.report(name, one)
 
-    def report(self, name, one):
+    def report(self, name: str, one: Command) -> None:
         """Report that a command has ended; if its output is short, send the output too and forget the command."""
         sizes, disk = one.sizes(), os.fstatvfs(one.stdout.fileno())
         free = (disk.f_bavail if os.geteuid() else disk.f_bfree) * disk.f_frsize
@@ -170,7 +174,7 @@ class Supervisor:
         if whole:
             self.do_forget(b"", name)
 
-    def do_hello(self, payload, patience_s, output_bytes):
+    def do_hello(self, payload: bytes, patience_s: float, output_bytes: int) -> tuple[dict[str, object], bytes]:
         self.patience_s, self.output_bytes = patience_s, output_bytes
         signal.setitimer(signal.ITIMER_REAL, patience_s)
         with open("/proc/sys/kernel/random/boot_id") as file:
@@ -178,42 +182,42 @@ class Supervisor:
         about = {"scratch": self.folder, "boot_id": boot_id, "pid": os.getpid(), "python": sys.executable}
         return dict(about, version=list(sys.version_info[:3])), b""
 
-    def do_clock(self, payload):
+    def do_clock(self, payload: bytes) -> tuple[dict[str, object], bytes]:
         return {"ns": time.time_ns()}, b""
 
-    def do_start(self, payload, name, command):
+    def do_start(self, payload: bytes, name: str, command: list[str]) -> tuple[dict[str, object], bytes]:
         one = self.commands[name] = Command(command, self.folder, self.environment)
         return {"started_at_utc": one.started_at_utc}, b""
 
-    def do_signal(self, payload, name, number):
+    def do_signal(self, payload: bytes, name: str, number: int) -> tuple[dict[str, object], bytes]:
         if name in self.commands:
             self.commands[name].signal(number)
         return {}, b""
 
-    def do_read(self, payload, name, stream, start):
+    def do_read(self, payload: bytes, name: str, stream: str, start: int) -> tuple[dict[str, object], bytes]:
         if name not in self.commands:
             return {"forgotten": True}, b""
         return {}, os.pread(getattr(self.commands[name], stream).fileno(), CHUNK, start)
 
-    def do_forget(self, payload, name):
+    def do_forget(self, payload: bytes, name: str) -> tuple[dict[str, object], bytes]:
         one = self.commands.pop(name, None)
         if one is not None:
             one.stdout.close()
             one.stderr.close()
         return {}, b""
 
-    def do_put(self, payload, path, start):
+    def do_put(self, payload: bytes, path: str, start: int) -> tuple[dict[str, object], bytes]:
         with open(path, "r+b" if start else "wb") as file:
             file.seek(start)
             file.write(payload)
         return {}, b""
 
-    def do_get(self, payload, path, start):
+    def do_get(self, payload: bytes, path: str, start: int) -> tuple[dict[str, object], bytes]:
         with open(path, "rb") as file:
             file.seek(start)
             return {}, file.read(CHUNK)
 
-    def end(self):
+    def end(self) -> None:
         """End all descendants, with SIGTERM first, and remove the scratch folder."""
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGALRM, signal.SIGPIPE):
             signal.signal(number, signal.SIG_IGN)
@@ -231,17 +235,17 @@ class Supervisor:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def leave(number, frame):
+def leave(number: int, frame: object) -> None:
     raise Gone
 
 
-def signal_all(pids, number):
+def signal_all(pids: set[int], number: int) -> None:
     for pid in pids:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
 
 
-def descendants():
+def descendants() -> set[int]:
     """Return all processes that descend from this one. Orphaned processes become its children; see `main`."""
     parents = {}
     for path in glob.glob("/proc/[0-9]*/stat"):
@@ -257,7 +261,7 @@ def descendants():
     return descending
 
 
-def lock(folder):
+def lock(folder: str) -> int | None:
     """Lock a folder until this process ends, and return its file descriptor; None if another process has locked it."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -268,12 +272,11 @@ def lock(folder):
     return descriptor
 
 
-def remove_abandoned():
+def remove_abandoned() -> None:
     """Remove scratch folders of killed supervisors, and kill processes that still run in them."""
     for folder in glob.glob(os.path.join(tempfile.gettempdir(), PREFIX + "*")):
         try:
-            mine = os.lstat(folder).st_uid == os.geteuid() and time.time() - os.lstat(folder).st_mtime > 60
-            held = lock(folder) if mine else None
+            held = lock(folder) if os.lstat(folder).st_uid == os.geteuid() else None
         except OSError:
             continue
         if held is not None:
@@ -285,7 +288,7 @@ def remove_abandoned():
             os.close(held)
 
 
-def main():
+def main() -> None:
     """Answer requests until the connection ends; then end all commands."""
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
     remove_abandoned()
