@@ -30,6 +30,7 @@ import pyarrow.parquet as pq
 ROOT = Path(__file__).resolve().parents[1]
 CORPUS = ROOT / "lib/tests/corpus"
 REACHED = ROOT / "build/fuzz"
+COUNTS = ROOT / "build/fuzz.csv"
 SAMPLES = {"broker_pauses": "kafka_cluster", "kafka_load": "kafka_perf", "route": "mtr"}
 MOST_S_PER_MB, MOST_TIMES = 1.0, 10
 OWN_S, OWN_MB = 1.0, 30
@@ -143,6 +144,8 @@ def fuzz(number: int, seconds: float, seed: int, folder: Path) -> None:
         nonlocal tried
         if time.process_time() > until:
             print(f"{name:18} {pattern:24} {tried:>9,} files, {len(kept)} kept", flush=True)
+            with COUNTS.open("a") as counts:
+                counts.write(f"{name},{pattern},{seed},{seconds / 60:.3g},{tried},{len(kept)}\n")
             os._exit(1 if kept else 0)
         if not data:
             return
@@ -162,6 +165,7 @@ def fuzz(number: int, seconds: float, seed: int, folder: Path) -> None:
         "-verbosity=0",
         f"-seed={seed}",
         "-timeout=1000000",
+        "-report_slow_units=1000000",
         "-rss_limit_mb=0",
         "-len_control=0",
         f"-max_len={2 * LARGE}",
@@ -192,6 +196,7 @@ def main() -> int:
         numbers = [number for number, (name, *_) in enumerate(chosen()) if asked.only in name]
         each = ["--minutes", str(asked.minutes / len(numbers)), "--seed", str(asked.seed)]
         REACHED.mkdir(parents=True, exist_ok=True)
+        COUNTS.write_text("reader,pattern,seed,processor_min,files,wrong\n")
         with (REACHED / "errors.txt").open("w") as errors:
             begin = [[sys.executable, __file__, *each, "--reader", str(number)] for number in numbers]
             return max(subprocess.call(command, stderr=errors) for command in begin)

@@ -156,7 +156,7 @@ class _Chart:
     baseline: Baseline | None = None
     statistic: float = 0.0
     since_s: float = 0.0
-    recent: deque = field(default_factory=lambda: deque(maxlen=1_000))
+    recent: deque[float] = field(default_factory=lambda: deque(maxlen=1_000))
     alarmed: bool = False
 
 

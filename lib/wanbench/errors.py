@@ -36,7 +36,7 @@ class RawDataError(WanbenchError, ValueError):
         """Return the error as a row of table `unread`, without the file's path."""
         return {"line_number": self.line_number, "found": self.found, "expected": self.expected}
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[object, ...]:
         return RawDataError, (self.path, self.line_number, self.found, self.expected)
 
 

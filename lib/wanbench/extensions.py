@@ -5,7 +5,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 
-class extensions(Mapping):
+class extensions(Mapping[str, Any]):
     """
     Map names to objects: wanbench's own, and those that installed packages add. Each is imported when first used.
 

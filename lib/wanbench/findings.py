@@ -164,7 +164,7 @@ def _html_row(row: Any) -> str:
     page = escape(row.page)
     if NAME.fullmatch(row.page):
         page = f'<a href="{page}.html">{page}</a>'
-    counts = ["" if pd.isna(n) else number(n) for n in (row.n, row.n_regions)]
+    counts = ["" if pd.isna(n) else number(int(n)) for n in (row.n, row.n_regions)]
     cautions = row.cautions.splitlines()
     notes = f"<br><small>{count(len(cautions), 'caution')} on the page</small>" if cautions else ""
     cells = [escape(row.sentence) + notes, escape(value if isfinite(estimate) else ""), escape(ends), *counts, page]

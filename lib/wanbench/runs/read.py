@@ -71,7 +71,7 @@ class Run:
             run._check_manifest()
         return run
 
-    def _check_manifest(self):
+    def _check_manifest(self) -> None:
         """Raise RawDataError unless the manifest has the journal's hash and repeats the journal's facts."""
         path, recorded = self.folder / journal.NAME, self.manifest["files"].get(journal.NAME)
         if (found := sha256(path)) != recorded:

@@ -138,7 +138,7 @@ class RunWriter:
         else:
             self.record({"event": "resumed", "origin": origin(), "lab": lab, "torn": self._torn})
 
-    def _open_journal(self):
+    def _open_journal(self) -> None:
         """Open the journal after removing a truncated last line, so that the next event starts a new line."""
         if self._journal is not None:
             return

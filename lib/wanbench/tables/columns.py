@@ -202,7 +202,7 @@ def _is_number(value: object) -> bool:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         return False
     try:
-        return np.isfinite(float(value))
+        return bool(np.isfinite(float(value)))
     except OverflowError:
         return False
 

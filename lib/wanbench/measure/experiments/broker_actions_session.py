@@ -16,6 +16,7 @@ from wanbench.measure.kafka.cluster import Cluster
 from wanbench.measure.kafka.leadership import leaders, under_replicated
 
 from .base import ExperimentError, cluster_of, links_of
+from .broker_action import BrokerAction
 from .broker_control import BrokerControl
 from .concurrent_session import ConcurrentSession
 from .session import Program, as_json
@@ -85,7 +86,7 @@ class ActionsSession(ConcurrentSession):
         for action in self.settings.actions:
             row = self._asked(action, self._started_at_s)
 
-            def begin(row: dict[str, Any] = row, action: Any = action) -> None:
+            def begin(row: dict[str, Any] = row, action: BrokerAction = action) -> None:
                 if end := self._begin_action(row, action):
                     due_s = time.time() + action.for_s
                     heapq.heappush(agenda, (due_s, next(number), lambda: self._end_action(row, end)))
@@ -96,14 +97,14 @@ class ActionsSession(ConcurrentSession):
             self._pause(due_s - time.time())
             do()
 
-    def _asked(self, action: Any, origin_s: float) -> dict[str, Any]:
+    def _asked(self, action: BrokerAction, origin_s: float) -> dict[str, Any]:
         row = {"number": len(self.rows) + 1, "node_id": action.node_id, "kind": action.kind, "for_s": action.for_s}
         row |= dict.fromkeys(TIMES) | {"leaders_moved": None, "how": {}, "error": None}
         row["asked_at_s"] = origin_s + action.at_s
         self.rows.append(row)
         return row
 
-    def _begin_action(self, row: dict[str, Any], action: Any) -> Callable[[], None] | None:
+    def _begin_action(self, row: dict[str, Any], action: BrokerAction) -> Callable[[], None] | None:
         """Begin an action; return the function that ends it, or None if it is already complete."""
         if self._over.is_set():
             row["error"] = NOT_BEGUN

@@ -21,6 +21,7 @@ from wanbench.measure.labs.base import Host
 from wanbench.measure.labs.programs import program_command
 
 from .base import ExperimentError, cluster_of, ended_with, links_of
+from .broker_action import BrokerAction
 
 _START_S = 30.0
 _END_S = 30.0  # timeouts for a program to start and to end, on a busy machine
@@ -97,9 +98,9 @@ class BrokerControl:
         self._orders: dict[int, leadership.Order] = {}
         self._originals: leadership.Order = {}
 
-    def begin(self, action: Any, view: leadership.View, row: dict[str, Any]) -> Callable[[], None] | None:
+    def begin(self, action: BrokerAction, view: leadership.View, row: dict[str, Any]) -> Callable[[], None] | None:
         """
-        Begin an action; `view` has the current topics. Set `in_force_at_s` and `how` in `row`, the action's table row.
+        Begin a `BrokerAction`; `view` has the current topics. Set `in_force_at_s` and `how` in `row`, its table row.
 
         Return a function that ends the action, or None if the action is already complete.
         """
@@ -126,13 +127,13 @@ class BrokerControl:
 
     # Restarts
 
-    def _restart(self, action: Any, view: leadership.View, row: dict[str, Any]) -> None:
-        self._take_down(self.cluster.stop, action.node_id, row)
-        self._start(action.node_id)
+    def _restart(self, action: BrokerAction, view: leadership.View, row: dict[str, Any]) -> None:
+        self._take_down(self.cluster.stop, action.broker, row)
+        self._start(action.broker)
 
-    def _kill(self, action: Any, view: leadership.View, row: dict[str, Any]) -> Callable[[], None]:
-        self._take_down(self.cluster.kill, action.node_id, row)
-        return lambda: self._start(action.node_id)
+    def _kill(self, action: BrokerAction, view: leadership.View, row: dict[str, Any]) -> Callable[[], None]:
+        self._take_down(self.cluster.kill, action.broker, row)
+        return lambda: self._start(action.broker)
 
     def _take_down(self, how: Callable[[int], None], node_id: int, row: dict[str, Any]) -> None:
         if node_id in self.slow and self.slow[node_id].by_cycles:
@@ -159,27 +160,27 @@ class BrokerControl:
 
     # Temporary changes
 
-    def _slow(self, action: Any, view: leadership.View, row: dict[str, Any]) -> Callable[[], None]:
+    def _slow(self, action: BrokerAction, view: leadership.View, row: dict[str, Any]) -> Callable[[], None]:
         return self._limit(action, row, "--share", f"{action.share:g}")
 
-    def _disk(self, action: Any, view: leadership.View, row: dict[str, Any]) -> Callable[[], None]:
-        limit = ["--disk", f"{action.disk_bytes_per_s:.0f}", "--folder", self.cluster.log_folder(action.node_id)]
+    def _disk(self, action: BrokerAction, view: leadership.View, row: dict[str, Any]) -> Callable[[], None]:
+        limit = ["--disk", f"{action.disk_bytes_per_s:.0f}", "--folder", self.cluster.log_folder(action.broker)]
         return self._limit(action, row, *limit, "--credit", f"{action.disk_credit_bytes or 0:.0f}")
 
-    def _limit(self, action: Any, row: dict[str, Any], *limit: str) -> Callable[[], None]:
-        if action.node_id in self.slow:
-            raise ExperimentError(f"broker {action.node_id} is already slow")
-        self.slow[action.node_id] = slowness = Slowness(self.cluster, action.node_id, *limit)
+    def _limit(self, action: BrokerAction, row: dict[str, Any], *limit: str) -> Callable[[], None]:
+        if action.broker in self.slow:
+            raise ExperimentError(f"broker {action.broker} is already slow")
+        self.slow[action.broker] = slowness = Slowness(self.cluster, action.broker, *limit)
         row["in_force_at_s"] = time.time()
         row["how"] = slowness.about  # to which its end adds
-        return lambda: self._end_slowness(action.node_id)
+        return lambda: self._end_slowness(action.broker)
 
     def _end_slowness(self, node_id: int) -> None:
         if node_id in self.slow:
             self.slow[node_id].end()
             del self.slow[node_id]
 
-    def _link(self, action: Any, view: leadership.View, row: dict[str, Any]) -> Callable[[], None]:
+    def _link(self, action: BrokerAction, view: leadership.View, row: dict[str, Any]) -> Callable[[], None]:
         links = links_of(self.host)
         [region] = [broker.host.region for broker in self.cluster.brokers if broker.node_id == action.node_id]
         if region in self._links:
@@ -200,18 +201,18 @@ class BrokerControl:
 
     # Leadership
 
-    def _demote(self, action: Any, view: leadership.View, row: dict[str, Any]) -> None:
-        self._reorder(action.node_id, leadership.without_leader(view, action.node_id), view, row)
+    def _demote(self, action: BrokerAction, view: leadership.View, row: dict[str, Any]) -> None:
+        self._reorder(action.broker, leadership.without_leader(view, action.broker), view, row)
         led = [partition for _, partition in leadership.partitions(view) if partition["leader"] == action.node_id]
         row["how"]["unmovable"] = sum(len(partition["replicas"]) == 1 for partition in led)
 
-    def _skew(self, action: Any, view: leadership.View, row: dict[str, Any]) -> None:
-        self._reorder(action.node_id, leadership.all_led_by(view, action.node_id), view, row)
+    def _skew(self, action: BrokerAction, view: leadership.View, row: dict[str, Any]) -> None:
+        self._reorder(action.broker, leadership.all_led_by(view, action.broker), view, row)
 
-    def _rebalance(self, action: Any, view: leadership.View, row: dict[str, Any]) -> None:
+    def _rebalance(self, action: BrokerAction, view: leadership.View, row: dict[str, Any]) -> None:
         self._reorder(None, leadership.balanced(view), view, row)
 
-    def _restore(self, action: Any, view: leadership.View, row: dict[str, Any]) -> None:
+    def _restore(self, action: BrokerAction, view: leadership.View, row: dict[str, Any]) -> None:
         order = (
             deepcopy(self.cluster.original_order) if action.node_id is None else self._orders.pop(action.node_id, {})
         )
@@ -223,7 +224,7 @@ class BrokerControl:
             if (left := {n: nodes for n, nodes in partitions.items() if order.get(topic, {}).get(n) != nodes})
         }
 
-    def _reassign(self, action: Any, view: leadership.View, row: dict[str, Any]) -> None:
+    def _reassign(self, action: BrokerAction, view: leadership.View, row: dict[str, Any]) -> None:
         own = [topic for topic in view if not topic["name"].startswith("__")]
         nodes = [broker.node_id for broker in self.cluster.brokers if broker.node_id != action.node_id]
         order = leadership.spread(own, nodes)

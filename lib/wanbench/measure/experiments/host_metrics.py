@@ -72,8 +72,7 @@ class HostMetrics(Sampling):
     def _keep(self, recorder: _Recorder, folder: Path, stem: str, files: list[RawFile]) -> list[str]:
         part = f"{stem}.{file_part(recorder.host.name)}"
         what = [*(_MACHINE if recorder.machine_hosts else []), *_NETWORK]
-        command = [*_C, "sadf", "-j", recorder.recorded, "--", *what]
-        done, stopped = run_to_end(recorder.host, command, _READ_S)
+        done, stopped = run_to_end(recorder.host, [*_C, "sadf", "-j", recorder.recorded, "--", *what], _READ_S)
         files += keep(folder, self.name, part, "sadf.json.gz", gzipped(done))
         about = {"interval_s": self.interval_s, "host": recorder.host.name}
         about |= {"machine_of": recorder.machine_hosts, "network_of": recorder.network_hosts}

@@ -189,7 +189,7 @@ class FaultSession(Session):
         healed_s = self._times["heal_done_at_s"]
         since: float | None = None
 
-        def works():
+        def works() -> bool:
             nonlocal since
             in_sync, group = self._health.in_sync_since(healed_s), self._health.group_since()
             if in_sync is None or group is None:

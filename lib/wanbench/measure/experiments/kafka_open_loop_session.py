@@ -96,8 +96,7 @@ class OpenLoopSession(ClientSession):
 
     def _start(self) -> None:
         load = self.settings
-        hosts = [host for host, _ in self.producing]
-        paths, self.payload = put_records(load, hosts)
+        paths, self.payload = put_records(load, [host for host, _ in self.producing])
         self._common = {
             "topics": json.dumps(self.topics),
             "partitions": load.partitions,

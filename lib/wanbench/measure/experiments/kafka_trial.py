@@ -268,7 +268,7 @@ def _trickling(load: KafkaOpenLoop, *where: Any) -> Generator[list[RawFile]]:
     sending: Future[bool] = Future()
     session = load.session(*where, lambda: _decide(sending, True))
 
-    def run():
+    def run() -> list[RawFile]:
         try:
             return session.run()
         finally:
@@ -284,7 +284,7 @@ def _in_thread(run: Callable[[], Iterable[RawFile]], end: Callable[[], None]) ->
     """Call `run` in a thread, and `end` at the end of the block; yield the raw files, which `run` returns."""
     files: list[RawFile] = []
 
-    def measure():
+    def measure() -> None:
         try:
             files.extend(run())
         except LabError as error:

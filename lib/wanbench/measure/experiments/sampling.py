@@ -124,8 +124,7 @@ def _start_programs(
     """
     started = {}
     for key, (host, settings) in hosts.items():
-        command = [*program_command(host, Path(program)), json.dumps(settings)]
-        started[key] = host.start(command)
+        started[key] = host.start([*program_command(host, Path(program)), json.dumps(settings)])
         ending.callback(started[key].stop)
     for process in started.values():
         process.wait_for_output(first_output, START_S)

@@ -114,7 +114,7 @@ def as_json(value: object) -> bytes:
 
 class Session:
     """
-    One run of an experiment: measure, stop every program whatever happens, clean up, and keep the files.
+    One run of an experiment, `settings`: measure, stop every program whatever happens, clean up, and keep the files.
 
     A subclass defines `_measure` and `_keep`, and may define `_check` (runs before anything is started), `_programs`
     and `_clean_up`.

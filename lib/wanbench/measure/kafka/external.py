@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from wanbench.errors import LATER, ClusterError, ParameterError
 from wanbench.measure.labs.base import Host, Lab
@@ -38,7 +38,7 @@ class RemoteBrokerHost(Host):
     def scratch(self) -> str:
         return self.run()
 
-    def run(self, *_: object, **__: object):
+    def run(self, *_: object, **__: object) -> NoReturn:
         raise ClusterError(f"{self.name} runs outside the lab: wanbench can run no commands and fetch no files there.")
 
     start = put = get = run
@@ -184,7 +184,7 @@ class ExternalCluster(BaseCluster):
         content = json.dumps(description, indent=1).encode()
         return [write_raw(folder, "kafka_cluster", name, content, started_at_utc=started, ended_at_utc=now_utc())]
 
-    def _not_ours(self, node_id: int, **_: object):
+    def _not_ours(self, node_id: int, **_: object) -> NoReturn:
         raise ClusterError(
             "an external cluster runs outside the lab: its brokers cannot be stopped or started, and batches in their "
             "logs cannot be counted."

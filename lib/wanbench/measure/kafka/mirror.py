@@ -14,7 +14,7 @@ from .access import without_secrets
 from .base import AnswerError
 from .cluster import Cluster
 from .node import Node, keep
-from .placement import NodePlacement
+from .placement import Broker, NodePlacement
 from .settings import checked_settings
 
 COPY_S, LOOK_S = 90.0, 0.5  # timeout until MirrorMaker copies a topic, on a busy machine, and interval of looking
@@ -109,7 +109,7 @@ class Mirrored:
         self._stack.__exit__(*exception)
 
     @property
-    def brokers(self):
+    def brokers(self) -> tuple[Broker, ...]:
         return (*self.source.brokers, *self.target.brokers)
 
     def seen_from(self, host: Host) -> Host:

@@ -140,8 +140,7 @@ class Node:
         arguments = ["format", "-t", cluster_id, "-c", self._properties]
         for name, level in features.items():
             arguments += ["--feature", f"{name}={level}"]
-        flags = PROFILES["functional"]
-        command = self._java("kafka.tools.StorageTool", arguments, "format.log", 128, flags)
+        command = self._java("kafka.tools.StorageTool", arguments, "format.log", 128, PROFILES["functional"])
         done = self.host.run(command, timeout_s=FORMAT_S, ok=None)
         if done.returncode:
             java = self.host.run(["java", "-version"], timeout_s=60, ok=None)

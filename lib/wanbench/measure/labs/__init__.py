@@ -78,8 +78,7 @@ def geodesic_links(
         The `LinkSettings` of all ordered pairs of different regions.
     """
     check_number("path_inflation", path_inflation, 1)
-    pairs = combinations(regions, 2)
-    rtt_ms = {pair: float(light_rtt_ms(distance_km(*pair))) * path_inflation for pair in pairs}
+    rtt_ms = {pair: float(light_rtt_ms(distance_km(*pair))) * path_inflation for pair in combinations(regions, 2)}
     return matrix_links(rtt_ms, jitter_ms=jitter_ms, **settings)
 
 

@@ -202,7 +202,7 @@ class Lab(ABC):
         """
         Show what the plan will cost and ask the user to agree; raise LabError if the user does not agree.
 
-        Called before the lab is opened, with the part of the plan that is not measured yet. `folder` is the run folder,
+        Called before the lab is opened, with the `Plan` of what is not measured yet. `folder` is the run folder,
         where earlier sessions recorded their costs; None if there is no run.
         """
 

@@ -95,8 +95,7 @@ def host_python(host: Host) -> HostPython:
     remembered = _remembered(host)
     if remembered.python is None:
         tried = [host.python] if host.python else [sys.executable, "python3"]
-        command = ["sh", "-c", _FIND_PYTHON, _question(), *tried]
-        done = host.run(command, timeout_s=_TIMEOUT_S, ok=None)
+        done = host.run(["sh", "-c", _FIND_PYTHON, _question(), *tried], timeout_s=_TIMEOUT_S, ok=None)
         try:
             answer = json.loads(done.stdout)
             remembered.python = HostPython(answer["executable"], frozenset(answer["modules"]))

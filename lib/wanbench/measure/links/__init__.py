@@ -62,8 +62,7 @@ class Step:
     def __post_init__(self):
         bounds = {"at_s": (0, 1e6), "delay_ms": _BOUNDS["delay_ms"], "loss": (0, 1)}
         for name, allowed in (bounds | {"rate_bps": _OPTIONAL_BOUNDS["rate_bps"]}).items():
-            value = check_number(name, getattr(self, name), *allowed, optional=name != "at_s")
-            object.__setattr__(self, name, value)
+            object.__setattr__(self, name, check_number(name, getattr(self, name), *allowed, optional=name != "at_s"))
 
 
 @dataclass(frozen=True)

@@ -148,7 +148,7 @@ class _Test:
         row["duration_s"] = (sent if received == NOTHING else received).seconds
         return row | (self._path(intervals) if direction == "forward" else {})
 
-    def _about(self):
+    def _about(self) -> Row:
         start, test, version = self.start, self.test, _utf8(self.start.version)
         address = next((part.local_host for part in start.connected), None)
         return {
@@ -166,7 +166,7 @@ class _Test:
             "started_at_utc": self._started(),
         }
 
-    def _started(self):
+    def _started(self) -> datetime | None:
         stamp = self.start.timestamp
         seconds = stamp.timesecs if stamp.timemillisecs is None else stamp.timemillisecs / 1000
         return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

@@ -79,7 +79,7 @@ class _Load:
         n_sent, n_acknowledged = sent.total("n_handed"), sent.total("n_answered")
         last = self.numbers[-1] if self.numbers else None
 
-        def per_s(printed: Printed, name: str):
+        def per_s(printed: Printed, name: str) -> float | None:
             return printed.total(name, self.counted) / length_s if length_s else None
 
         received = [per_s(group, "n_received_in") or 0.0 for group in self.groups]

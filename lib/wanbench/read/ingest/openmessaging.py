@@ -29,7 +29,7 @@ from functools import cached_property
 from itertools import pairwise
 from math import nan
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
@@ -179,7 +179,7 @@ class _Result:
             self.refuse(name, "text")
         return None if value is None else text(value)
 
-    def get(self, name: str):
+    def get(self, name: str) -> Any:
         return self.members.get(name.lower(), (name, None))[1]
 
     def checked(self, name: str, value: object) -> float | None:
@@ -190,7 +190,7 @@ class _Result:
             self.refuse(name, "a number", repr(value)[:60])
         return float(value)
 
-    def refuse(self, name: str, expected: str, found: str | None = None):
+    def refuse(self, name: str, expected: str, found: str | None = None) -> NoReturn:
         given, value = self.members.get(name.lower(), (name, None))
         found = (type(value).__name__ if value is not None else "nothing") if found is None else found
         raise RawDataError(self.path, None, text(f"{given[:60]} = {found}"), expected)

@@ -93,7 +93,7 @@ def _samples(
     if None in values or not values[1]:
         first.refuse(lines[0].decode("utf-8", "replace")[:100], first_line)
 
-    def others():
+    def others() -> Iterator[tuple[float, Members]]:
         for number, line in enumerate(lines[1:], 2):
             sample = object_of_line(path, number, line, other_lines)
             at_s = sample.number("at_s", most=LATEST_S)

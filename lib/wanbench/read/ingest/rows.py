@@ -33,11 +33,11 @@ def core(name: str) -> tuple[Column, ...]:
     return tuple(column for column in tables.table(name).columns if column not in tables.CONTEXT)
 
 
-def fitting(path: File, name: str, data: list[Row] | Mapping[str, Any]) -> pd.DataFrame:
+def fitting(path: File, name: str, data: list[Row] | Mapping[str, Any] | pd.DataFrame) -> pd.DataFrame:
     """
     Return table `name` without its context (run, test, regions, file), with checked values and the declared dtypes.
 
-    `data` is a list of rows or a mapping of columns. Values missing in a row, and columns missing in a mapping, are
+    `data` is a list of rows, a mapping of columns or a DataFrame. Values missing in a row, and missing columns, are
     null; a single value for a column applies to all rows. Raise RawDataError, for the file `path`, if a value is not
     allowed.
     """

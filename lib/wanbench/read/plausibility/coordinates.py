@@ -13,7 +13,7 @@ from wanbench.formatting import count, number, quantity
 from wanbench.regions import LIGHT_RTT_MS_PER_KM
 
 from .light import FAR_LIGHT_MS, light_flags
-from .places import Area, Degrees, great_circle_km, kilometres_to, locate, position
+from .places import Angle, Area, great_circle_km, kilometres_to, locate, position
 from .rule import IMPOSSIBLE, RULES, SUSPECT, Flagged
 
 COORDINATES = RULES["coordinates"]
@@ -48,7 +48,7 @@ class _Region:
     landmarks: pd.DataFrame
     usual: float
 
-    def score(self, latitude: Degrees, longitude: Degrees) -> np.ndarray:
+    def score(self, latitude: Angle, longitude: Angle) -> np.ndarray:
         """
         Return, for each place, how badly the region's RTTs fit the distances from the place to the landmarks.
 

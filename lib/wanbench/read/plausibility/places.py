@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from wanbench import regions as catalogue_of_regions
@@ -15,7 +14,7 @@ from wanbench.regions import LIGHT_RTT_MS_PER_KM, geodesic_km
 from .rule import IMPOSSIBLE, RULES, Flag
 
 EARTH_RADIUS_KM = 6371.0088
-Degrees = npt.ArrayLike  # a number, an array or a Series
+Angle = float | np.ndarray | pd.Series  # one or several, in degrees unless stated otherwise
 DEFAULT_PRECISION_KM = 50.0  # A metropolitan area: clouds give no more than a city.
 MAX_PRECISION_KM = 600.0  # The coarsest precision in the catalogue; coarser coordinates would hide every error.
 SPHERE_SLACK = 1.006  # A great circle on the mean sphere and the WGS-84 geodesic differ by at most 0.56 %.
@@ -54,7 +53,7 @@ def distances(places: pd.DataFrame, first: pd.Series, second: pd.Series) -> pd.D
     return pd.DataFrame({"distance_km": distance, "tolerance_km": tolerance}, index=first.index, dtype=float)
 
 
-def great_circle_km(latitude: Degrees, longitude: Degrees, other_latitude: Degrees, other_longitude: Degrees) -> Any:
+def great_circle_km(latitude: Angle, longitude: Angle, other_latitude: Angle, other_longitude: Angle) -> Any:
     """
     Return great-circle distances in km on the mean sphere between points in degrees: a number for numbers, else
     an array or a Series.
@@ -68,15 +67,13 @@ def great_circle_km(latitude: Degrees, longitude: Degrees, other_latitude: Degre
     return 2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(np.clip(a, 0, 1)))
 
 
-def kilometres_to(places: pd.DataFrame, latitude: Degrees, longitude: Degrees) -> np.ndarray:
+def kilometres_to(places: pd.DataFrame, latitude: Angle, longitude: Angle) -> np.ndarray:
     """Return great-circle distances in km of points (rows) to places (columns)."""
     points = np.atleast_1d(latitude)[:, None], np.atleast_1d(longitude)[:, None]
     return great_circle_km(*points, places.latitude_deg.to_numpy(), places.longitude_deg.to_numpy())
 
 
-def destination(
-    latitude: float | np.ndarray, longitude: float | np.ndarray, angle: np.ndarray, bearing: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def destination(latitude: Angle, longitude: Angle, angle: Angle, bearing: Angle) -> tuple[Any, Any]:
     """
     Return latitude and longitude (degrees) of the points at a distance and a bearing from given points.
 
@@ -136,7 +133,7 @@ class Area:
     def empty(self) -> bool:
         return not len(self.points)
 
-    def allows(self, latitude: Degrees, longitude: Degrees, slack_km: float = 0.0) -> np.ndarray:
+    def allows(self, latitude: Angle, longitude: Angle, slack_km: float = 0.0) -> np.ndarray:
         """Return, for each place, whether it lies within all discs after their radii are enlarged by `slack_km`."""
         away = kilometres_to(self.discs, latitude, longitude)
         return (away <= (self.discs.radius_km.to_numpy() + slack_km) * SPHERE_SLACK).all(axis=1)

@@ -115,7 +115,7 @@ def follows_distance(rows: pd.DataFrame, opposite: np.ndarray) -> bool:
     spread = _scatter(light_ms)
     if spread > MIN_DISTANCE_SCATTER:
         return _scatter(value / light_ms) < FOLLOWS_DISTANCE * spread
-    return implausible.mean() < ODD_SHARE
+    return bool(implausible.mean() < ODD_SHARE)
 
 
 def _scatter(values: np.ndarray | pd.Series) -> float:
@@ -157,7 +157,7 @@ def _telling(rtts: pd.DataFrame, wrong: np.ndarray, here: np.ndarray) -> np.ndar
 def _whole(rtts: pd.DataFrame, wrong: np.ndarray, here: np.ndarray) -> bool:
     """Return whether to flag the column, because enough of the rows that reveal the unit are wrong."""
     n = int((wrong & here).sum())
-    return n >= MIN_ROWS and n >= WHOLE_SHARE * _telling(rtts, wrong, here).sum()
+    return n >= max(MIN_ROWS, WHOLE_SHARE * int(_telling(rtts, wrong, here).sum()))
 
 
 def _wide_flags(

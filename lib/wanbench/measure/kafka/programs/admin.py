@@ -211,8 +211,7 @@ def lead(admin: Admin, replicas: dict[str, dict[str, list[int]]], others: bool =
             if able:
                 admin.elect_leaders(0, dict(able), raise_errors=False)
         time.sleep(POLL_S)
-    n = sum(map(len, replicas.values()))
-    return {"ordered": len(ordered), "led": len(led), "missing": n - len(wanted)}
+    return {"ordered": len(ordered), "led": len(led), "missing": sum(map(len, replicas.values())) - len(wanted)}
 
 
 def _partitions(admin: Admin, replicas: dict[str, dict[str, list[int]]]) -> dict[TopicPartition, dict[str, Any]]:

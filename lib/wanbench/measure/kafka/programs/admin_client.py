@@ -72,7 +72,7 @@ class Connections(KafkaConnectionManager):
         transport = await super()._build_transport(node, timeout_at=timeout_at)
         receive = transport._sock_recv
 
-        def receive_all():
+        def receive_all() -> tuple[bytes, Any]:
             data, error = receive()
             return data, None if data else error
 

@@ -104,8 +104,7 @@ class Producer:
             self._acknowledge(sequence, due_ns, time.time_ns())
 
     def _acknowledge(self, sequence: int, due_ns: int, at_ns: int) -> None:
-        rate = self.process.rate
-        second = int(sequence / rate)
+        second = int(sequence / self.process.rate)
         self.published[second][bucket((at_ns - due_ns) // 1_000)] += 1
         self.acknowledged_in[max(at_ns - self.process.start_ns, 0) // NS] += 1
         self.n_settled += 1

@@ -202,8 +202,7 @@ class Slowing:
         self._stopped = True
 
     def run(self) -> None:
-        pid = self._pid()
-        group = group_for(pid, self.limit) if self.way != CYCLES else None
+        group = group_for(self._pid(), self.limit) if self.way != CYCLES else None
         if group is None and (self.way not in (None, CYCLES) or "share" not in self.limit.about):
             raise OSError(self.limit.refusal)
         try:

@@ -286,8 +286,7 @@ def _stop_later(azure: Azure, site: Site, order: Order, group: str, name: str) -
     }
     path = azure.path(group, "Microsoft.DevTestLab/schedules", f"shutdown-computevm-{name}")
     schedule = {**_place(site, order), "properties": properties}
-    version = "2018-09-15"
-    azure.call("resource", "resources", "begin_create_or_update_by_id", path, schedule, api_version=version)
+    azure.call("resource", "resources", "begin_create_or_update_by_id", path, schedule, api_version="2018-09-15")
 
 
 def _drop_host(azure: Azure, group: str, name: str) -> None:

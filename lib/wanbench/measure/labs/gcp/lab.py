@@ -243,8 +243,7 @@ class GcpLab(RentedLab):
     def prepare(self, order: Order) -> None:
         """Make the run's own network, which admits only SSH from the operator; the default network admits everybody."""
         routing = {"auto_create_subnetworks": False, "routing_config": {"routing_mode": "REGIONAL"}}
-        network = _named(order.tags) | routing
-        make(self.client, "networks", "insert_unary", order.tags, network_resource=network)
+        make(self.client, "networks", "insert_unary", order.tags, network_resource=_named(order.tags) | routing)
         self._admit(order.tags, "operator", [self.operator], {"I_p_protocol": "tcp", "ports": ["22"]})
 
     def launch(self, site: Site, order: Order) -> list[Instance]:

@@ -236,8 +236,7 @@ class RentedLab(Tenancy):
     def spent(self) -> Estimate:
         if self._meter is None:
             return self._costs.of({}, 0.0)
-        sent = self._meter.sent(self.all_hosts(), self.sends_to)
-        return self._costs.of(sent, self._meter.running_s())
+        return self._costs.of(self._meter.sent(self.all_hosts(), self.sends_to), self._meter.running_s())
 
     def at_most(self) -> Estimate:
         return replace(self._at_most, table=self._at_most.table.assign(low_usd=0.0))

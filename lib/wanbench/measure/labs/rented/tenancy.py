@@ -99,8 +99,7 @@ class Tenancy(Lab):
     def before_round(self, expected_s: float, sent_bytes: Sent | None) -> None:
         if self.budget_usd is not None:
             following = self.cost_of(sent_bytes, expected_s)
-            spent_usd = self._spent_before_usd + self.spent().high_usd
-            check_budget(spent_usd, following.high_usd, self.budget_usd)
+            check_budget(self._spent_before_usd + self.spent().high_usd, following.high_usd, self.budget_usd)
 
     def __enter__(self) -> Self:
         if self._ssh is not None:

@@ -313,7 +313,7 @@ class LineReader:
         self.ping = Ping(number, line_number, dialect, first_sequence, target)
         self.phase, self.last_reply, self._n_other, self._unfinished = "body", (0, 0), 0, None
 
-    def _is_of_fping(self):
+    def _is_of_fping(self) -> bool:
         return self.phase == "body" and self.ping.dialect == "fping"
 
     def _of_fping(self, text: str, target: str, event: Event) -> Event:

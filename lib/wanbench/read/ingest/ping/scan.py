@@ -137,7 +137,7 @@ class _Text:
         self.byte = np.frombuffer(text, np.uint8)
         self.eight = np.ndarray((len(text) - 7,), "<u8", text, strides=(1,))
 
-    def read(self, kind: Kind, begins: np.ndarray):
+    def read(self, kind: Kind, begins: np.ndarray) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
         """Return which lines are of this kind, and the received_at_s, rtt_ms and sequence of those lines."""
         stamp = kind.seconds + kind.decimals + 2 if kind.seconds else 0
         found = self.holds(begins + stamp, kind.before)
@@ -232,7 +232,7 @@ def events_of(
     reader.end()
 
 
-def _recognised(stream: Content | Transcoded, fast: bool):
+def _recognised(stream: Content | Transcoded, fast: bool) -> Iterator[tuple[bytes, Plain]]:
     """Yield each chunk with its plain lines; with `fast`, threads process the next chunks ahead."""
     if not fast:
         for chunk in _chunks(stream):
@@ -256,7 +256,7 @@ def _recognised(stream: Content | Transcoded, fast: bool):
             raise fault
 
 
-def _chunks(stream: Content | Transcoded):
+def _chunks(stream: Content | Transcoded) -> Iterator[bytes]:
     """
     Yield chunks of whole lines, each with `PADDING`; only the last line of the last chunk may lack its line break.
     """
