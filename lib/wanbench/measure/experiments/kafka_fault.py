@@ -149,8 +149,8 @@ def damaged(printed: bytes, kind: str) -> tuple[bytes, dict[str, object] | None]
     return printed, None
 
 
-_START_S, _END_S = 6.0, 6.0
-"""Time before the first record, and time after the end of traffic, measured on two processors."""
+_START_S, _END_S = 3.0, 3.0
+"""Time before the first record, and time after the end of traffic, on two idle processors."""
 _HEAL_S = 7.0
 """Time from healing to the end of traffic: 4 to 11 s in measured faults of 8 s, longest after cutting a region."""
 _OVERHEAD_BYTES = 150  # approximate headers per record: TCP, IP, request and record batch
@@ -287,8 +287,8 @@ class KafkaFault:
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """
-        Return the expected duration in s, on two processors; a restart to apply other `broker_settings` adds about 10
-        s.
+        Return the expected duration in s, on two idle processors; a restart to apply other `broker_settings` adds about
+        10 s.
         """
         return _START_S + self.before_s + self.fault_s + min(self.after_s, _HEAL_S) + _END_S
 

@@ -15,8 +15,8 @@ from .base import ClientLoad, KafkaSettings, bounded, check_declared, one_of
 from .kafka_load_session import LoadSession
 from .load_settings import ACKS, COMPRESSIONS, GENERATED, check_clients, check_sent_bytes, checked_placement
 
-START_S = 3.0  # time to start one tool; n tools take about sqrt(n) times as long
-AROUND_S = 4.0  # time to create and delete topics, and to count batches
+START_S = 0.9  # time of two idle processors to start one tool
+AROUND_S = 0.5  # time to create and delete topics, and to count batches
 TIMESTAMPS = ("LogAppendTime", "CreateTime")
 PAYLOADS = ("letters", *GENERATED)
 
@@ -217,7 +217,7 @@ class KafkaLoad(ClientLoad):
             rates = [in_flight / (rtt_ms / 1000)] if rtt_ms > 0 else []
             rates += [rate_bps / 8] if rate_bps else []
             sending_s = self._sent_bytes() / min(rates) if rates else 0.0
-        starting_s = START_S * (self.producers + self.n_consumers) ** 0.5
+        starting_s = START_S * (self.producers + self.n_consumers)
         idle = self.n_consumers and self.drain and (self.is_stopped or self.consumers > 1)
         return sending_s + starting_s + AROUND_S + (self.consumer_timeout_s if idle else 0.0)
 

@@ -15,7 +15,7 @@ from .base import ClientLoad, KafkaSettings, bounded, check_declared, one_of
 from .kafka_open_loop_session import OpenLoopSession
 from .load_settings import ACKS, COMPRESSIONS, GENERATED, check_clients, check_sent_bytes, checked_placement
 
-START_S, END_S = 7.0, 2.0  # overhead before the first record and after the last answer, measured on two processors
+START_S, END_S = 1.5, 0.5  # overhead before the first record and after the last answer, on two idle processors
 MOST_RECORDS = 50_000_000
 """Maximum number of records: each consuming process keeps a byte for each record of the schedule."""
 MOST_CLIENTS = 200

@@ -188,7 +188,7 @@ def _findings(a: Side, b: Side) -> pd.DataFrame:
     return rows[["key"]].assign(**about, error=error, freedom=freedom, basis="two intervals")
 
 
-def combined(*parts: tuple[np.typing.ArrayLike, np.typing.ArrayLike]) -> tuple[np.ndarray, np.ndarray]:
+def combined(*parts: tuple[np.typing.ArrayLike, np.typing.ArrayLike]) -> tuple[Any, Any]:
     """
     Return the standard error of a sum of independent parts, and its degrees of freedom (Satterthwaite 1946).
 

@@ -170,7 +170,7 @@ def _strata(clouds_of_place: list[set[str]]) -> np.ndarray:
     return np.array([name if sizes[name] > 1 else common for name in strata])
 
 
-def order_interval(values: np.ndarray, level: float) -> tuple[float, float]:
+def order_interval(values: np.typing.ArrayLike, level: float) -> tuple[float, float]:
     """
     Compute the interval of the median of independent values from order statistics (Hahn & Meeker 1991).
 

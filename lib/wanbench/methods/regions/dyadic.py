@@ -57,7 +57,7 @@ def sandwich(design: Array, residual: Array, first: Array, second: Array, n_regi
     scores = design * residual[:, None]
     per_region = region_sums(scores, first, second, n_regions)
     joined = unordered_numbers(first, second, n_regions)
-    per_both = sums(np.where((first == second)[:, None], 0.0, scores), joined, joined.max() + 1)
+    per_both = sums(np.where((first == second)[:, None], 0.0, scores), joined, int(joined.max()) + 1)
     meat = per_region.T @ per_region - per_both.T @ per_both
     bread = np.linalg.inv(design.T @ design)
     correction = n_regions / (n_regions - 1) * (n_pairs - 1) / (n_pairs - n_coefficients)
@@ -160,7 +160,7 @@ def means_without(values: Array, first: Array, second: Array, n_regions: int) ->
     pair = unordered_numbers(first, second, n_regions)
     of_region = region_sums(np.ones(n), first, second, n_regions)
     without_region = (total - region_sums(values, first, second, n_regions)) / (n - of_region)[:, None]
-    return without_region, (total - sums(values, pair, pair.max() + 1)) / (n - np.bincount(pair))[:, None]
+    return without_region, (total - sums(values, pair, int(pair.max()) + 1)) / (n - np.bincount(pair))[:, None]
 
 
 def ratio(over: Array, under: Array, first: Array, second: Array, n_regions: int, level: float) -> tuple[float, float]:

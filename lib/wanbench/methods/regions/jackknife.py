@@ -220,7 +220,7 @@ class LeaveOut:
     model_without: np.ndarray
     lost: np.ndarray
 
-    def determined(self, combination: np.typing.ArrayLike) -> np.ndarray:
+    def determined(self, combination: np.typing.ArrayLike) -> Any:
         """Return whether each combination (..., k) of coefficients can be determined without any single region."""
         moved = np.einsum("gab,...b->...ga", self.lost, np.asarray(combination, dtype=float))
         return np.abs(moved).max(axis=(-2, -1)) < LOST
@@ -242,7 +242,7 @@ class LeaveOut:
         with np.errstate(divide="ignore", invalid="ignore"):
             return model / ((n - 1) / n * np.einsum("...gg->...", self._expected(combination)))
 
-    def spread(self, combination: np.typing.ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    def spread(self, combination: np.typing.ArrayLike) -> tuple[Any, Any]:
         """
         Compute the variance and degrees of freedom of combinations (..., k) of the coefficients.
 

@@ -63,7 +63,7 @@ def fisher_z(r: float | np.ndarray) -> Any:
     return np.arctanh(np.clip(r, -1 + 1e-15, 1 - 1e-15))
 
 
-def slope_and_squares(sums: np.ndarray) -> tuple[np.ndarray, ...]:
+def slope_and_squares(sums: np.ndarray) -> tuple[Any, ...]:
     """
     Compute the slope of y on x (NaN where undetermined) and the centred sums of squares xx, xy, yy.
 
@@ -352,7 +352,7 @@ class _Fitted:
         x, values, moments, grouped, back = self.x, self.values, self.moments, self.grouped, self.scale.back
         first, second, n, joined = grouped.first, grouped.second, grouped.n, grouped.both
         t, centre, total = t_quantile(self.level, n - PARAMETERS), np.array(values[:3]), moments.sum(axis=0)
-        pairs = dyadic.sums(moments, joined, joined.max() + 1)
+        pairs = dyadic.sums(moments, joined, int(joined.max()) + 1)
         left = [back(solve(total - taken)) for taken in (dyadic.region_sums(moments, first, second, n), pairs)]
         # The jackknife of r is computed on Fisher's z, which is nearly symmetric.
         for fits in (centre, *left):

@@ -123,7 +123,7 @@ def _as_by_chance(standardised: np.ndarray) -> bool:
     squares, n = float(standardised @ standardised), len(standardised)
     autocorrelation = float(standardised[1:] @ standardised[:-1]) / max(squares, 1e-300)
     p = stats.chi2.sf(squares, n - 1), stats.norm.sf(autocorrelation * n**0.5)
-    return 2 * min(p) > CLUSTERED_P
+    return bool(2 * min(p) > CLUSTERED_P)
 
 
 def decoded(text: str) -> tuple[np.ndarray, np.ndarray]:
@@ -264,7 +264,7 @@ class Tail:
         beyond = self.n - order.rank(self.n, q)
         # A burst of two records may be chance.
         largest = max(bursts, default=0.0)
-        return largest > max(LARGE_BURST * beyond, 2) and equal_bursts(bursts) < MIN_BURSTS
+        return bool(largest > max(LARGE_BURST * beyond, 2) and equal_bursts(bursts) < MIN_BURSTS)
 
     def _ends(self, low: int | None, high: int | None) -> tuple[float, float]:
         ends = -inf if low is None else self.at_rank(low), inf if high is None else self.at_rank(high)

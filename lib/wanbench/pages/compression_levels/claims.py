@@ -55,14 +55,14 @@ def compression_levels(**measured: Estimate | Result | None) -> Audit:
     )
     rates, latencies, sizes = (_columns(audit, kind) for kind in ("rate", "latency", "size"))
     falling, rising = (one.apply(lambda v: v.dropna().is_monotonic_decreasing) for one in (rates, -latencies))
-    audit.judge("lower-faster", (falling & rising).all(), "From the source's table; the claim also holds at zstd -5.")
-    audit.judge("lowest-best", (rates.bfill().iloc[0] == rates.max()).all(), "From the table.")
+    audit.judge("lower-faster", all(falling & rising), "From the source's table; the claim also holds at zstd -5.")
+    audit.judge("lowest-best", all(rates.bfill().iloc[0] == rates.max()), "From the table.")
     usual = sizes.drop(index=EXPERIMENTAL)
     levels, codecs = (usual.max() / usual.min()).max(), usual.max().max() / usual.max().min()
     with_it = (sizes.max() / sizes.min()).max()
     audit.judge(
         "codec-first",
-        codecs > levels,
+        bool(codecs > levels),
         f"From the source's table: sizes differ by a factor of {number(codecs, 3)} between codecs, and by up to "
         f"{number(levels, 3)} between levels of one codec ({number(with_it, 3)} with zstd -5).",
     )

@@ -58,11 +58,11 @@ class Fit:
         # The error of the mean log is that of gamma; with blocks it is in `block_half`.
         self.mean_error = sqrt(1 / len(n)) if block is None else 0.0
 
-    def squares(self, alpha: np.typing.ArrayLike, beta: np.typing.ArrayLike) -> Array:
+    def squares(self, alpha: np.typing.ArrayLike, beta: np.typing.ArrayLike) -> Any:
         """Return the sum of squared residuals at each alpha and beta."""
         return ((self._without_law(alpha, beta) @ self.maker) ** 2).sum(axis=-1)
 
-    def log_gamma(self, alpha: np.typing.ArrayLike, beta: np.typing.ArrayLike) -> Array:
+    def log_gamma(self, alpha: np.typing.ArrayLike, beta: np.typing.ArrayLike) -> Any:
         """Return the least-squares log gamma at each alpha and beta, for the average block."""
         return self._without_law(alpha, beta) @ (self.design @ self.inverse[:, 0])
 

@@ -111,7 +111,7 @@ def _coordinates(audit: Audit, latency_r: Correlations) -> None:
             f"coordinates and {number(r[UNFLAGGED_CATALOGUE], 3)} with the catalogue's. So the difference over all "
             "rows comes from these regions, not from using a city's coordinates for a data centre."
         )
-    audit.judge("coordinates", abs(own - catalogue) < audit.claims["latency-r"].half_step, working)
+    audit.judge("coordinates", bool(abs(own - catalogue) < audit.claims["latency-r"].half_step), working)
 
 
 def _spiky(audit: Audit, scatters: Mapping[str, Scatter]) -> None:
@@ -215,7 +215,7 @@ def _cost(audit: Audit, tests: pd.DataFrame) -> None:
     )
     audit.judge(
         "egress-majority",
-        usd["as printed"][0] > hour_usd,
+        bool(usd["as printed"][0] > hour_usd),
         f"Holds if egress of the printed volume costs more than an hour of the instances: "
         f"{number(usd['as printed'][0])} USD or more against {number(hour_usd, 2)} USD at most.",
     )
@@ -244,7 +244,7 @@ def _ceilings(audit: Audit, tests: pd.DataFrame) -> None:
     capped_km, all_km = capped.distance_catalogue_km.median(), within.distance_catalogue_km.median()
     audit.judge(
         "ceilings",
-        len(capped) > 0 and capped_km < all_km,
+        bool(len(capped) > 0 and capped_km < all_km),
         f"{count(len(capped), 'test')} of {len(within):,} within Google Cloud reach {percent(NEAR_CEILING)} of the "
         f"{quantity(limit_bps, 'bit/s')} that an e2-small may send, and no test exceeds "
         f"{quantity(within.throughput_bps.max(), 'bit/s')}. The median distance of the tests near the limit is "
@@ -256,7 +256,7 @@ def _ceilings(audit: Audit, tests: pd.DataFrame) -> None:
     ]
     audit.judge(
         "ceilings-harmless",
-        abs(r[0] - r[1]) < audit.claims["throughput-r"].half_step,
+        bool(abs(r[0] - r[1]) < audit.claims["throughput-r"].half_step),
         "Holds if r of log throughput against distance is the same without the tests near the limit, to half of the "
         f"last claimed digit: {number(r[0], 3)} with them, {number(r[1], 3)} without.",
     )

@@ -48,7 +48,7 @@ def loss_bursts(probes: pd.DataFrame, links: pd.DataFrame) -> Verdicts:
         followed = lost[1:][lost[:-1]]
         row = row_of(key, "burst", "packets", LEVEL, IN_INTERVAL, len(followed))
         if len(followed) and not followed.all():
-            low, high = (1 / (1 - end) for end in exact_binomial(followed.sum(), len(followed), LEVEL))
+            low, high = (1 / (1 - end) for end in exact_binomial(int(followed.sum()), len(followed), LEVEL))
             row |= judged(1 / ends, 1 / (1 - followed.mean()), low, high)
         rows.append(row)
     return Verdicts.of(rows)

@@ -154,7 +154,7 @@ def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections: pd.D
     if detections is not None and len(detections):
         alarms = rows_of(detections, trial.about)
     for action in slow.itertuples():
-        begin_s, end_s = float(action.in_force_at_s), float(action.done_at_s)
+        node, begin_s, end_s = int(action.node_id), float(action.in_force_at_s), float(action.done_at_s)
         middle_s, next_s = (begin_s + end_s) / 2, float(starts[starts > begin_s].min())
         again = restored[(restored.began_at_s >= end_s) & (restored.began_at_s < next_s)].done_at_s
         well_s = float(max([end_s, *again.astype(float)])) + SETTLE_S
@@ -164,11 +164,11 @@ def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections: pd.D
         p99 = {f"{name}_ms": nan if tail is None else tail.quantile(0.99) for name, tail in tails.items()}
         p99 = {"before_ms": trial.undisturbed_ms(0.99)} | p99
         back_s, censored = back_after_s(trial.by_second(begin_s, end_s), begin_s, measured.limit_ms)
-        own = alarms[alarms.node_id == action.node_id]
+        own = alarms[alarms.node_id == node]
         alarm, demoted = own[own.at_s.between(begin_s, end_s)], own[own.demoted_at_s.between(begin_s, end_s)]
         late_demoted = end_s - demoted.demoted_at_s.clip(lower=middle_s).min() if len(demoted) else 0.0
         row = {name: trial.about[name] for name in ("run_id", "test_id", "attempt", "setting", "block", "system")}
-        row |= {"demotes": trial.demotes, "node_id": int(action.node_id), "kind": action.kind}
+        row |= {"demotes": trial.demotes, "node_id": node, "kind": action.kind}
         row |= {"begin_s": begin_s - trial.start_s, "end_s": end_s - trial.start_s}
         row["detected_s"] = float(alarm.at_s.min()) - begin_s if len(alarm) else nan
         row["demoted_s"] = float(demoted.demoted_at_s.min()) - begin_s if len(demoted) else nan
@@ -176,7 +176,7 @@ def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections: pd.D
         row |= {f"{phase}_back": p99[f"{phase}_ms"] <= measured.limit_ms for phase in ("late", "after")}
         row |= {"back_s": back_s, "back_censored": censored}
         at_s = {"before": begin_s, "late": end_s, "after": next_s - 1}
-        rows.append(row | {f"led_{when}": trial.leads(action.node_id, at)[1] for when, at in at_s.items()})
+        rows.append(row | {f"led_{when}": trial.leads(node, at)[1] for when, at in at_s.items()})
     return rows
 
 

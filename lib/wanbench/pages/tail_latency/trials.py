@@ -250,7 +250,7 @@ def trials(tables: Mapping[str, pd.DataFrame], systems: Sequence[str]) -> System
     return SystemTrials(rows, tuple(systems))
 
 
-def _unusable(fell_behind: bool | None, latencies: pd.DataFrame | None) -> str:
+def _unusable(fell_behind: object, latencies: pd.DataFrame | None) -> str:
     """Return why a trial does not count; "" if it counts."""
     if pd.isna(fell_behind):
         return "it left no load"

@@ -26,7 +26,7 @@ from wanbench.errors import RawDataError
 
 from .content import File, decoded, read_bytes
 from .json_values import Members, object_of_line
-from .rows import Row, fitting
+from .rows import Row, Rows, fitting
 
 SUFFIX = ".prom.txt"
 LARGEST_BYTES = 2**30
@@ -36,7 +36,7 @@ FIRST = "the first line of wanbench.measure.kafka.programs.scrape: #scrapes, the
 NEXT = "a line with #scrape, then the scrape's time and size in JSON"
 
 
-def read(path: str | Path) -> dict[str, pd.DataFrame]:
+def read(path: str | Path) -> dict[str, Rows]:
     """
     Read scrapes, or an exporter's text; a RawDataError names the first line that a Prometheus server would reject.
     """

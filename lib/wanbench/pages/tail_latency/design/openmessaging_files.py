@@ -108,7 +108,7 @@ class FlatFile:
             object.__setattr__(self, each.name, _checked(type(self), each, getattr(self, each.name)))
 
     @classmethod
-    def of_mapping(cls, values: Mapping[str, Any], required: Collection[str] | None = None) -> Self:
+    def of_mapping(cls, values: Mapping[Any, Any], required: Collection[str] | None = None) -> Self:
         """
         Build a file from a mapping of its fields.
 
