@@ -71,7 +71,7 @@ def main() -> int:
             slope = low = high = 0.0
         grows |= low > 0
         print(f"{what}: {slope:.3g} {unit} per survey, 95 % interval {low:.3g} to {high:.3g}, n = {len(values)}")
-        bound = f"0 within the 95 % interval, which is {low:.3g} to {high:.3g} (n = {len(values)})"
+        bound = f"95 % interval {low:.3g} to {high:.3g} (n = {len(values)}), {'above 0' if low > 0 else 'with 0 in it'}"
         record(f"growth of {what} per survey", slope, unit, bound=bound)
         rows.append((what, unit, slope, low, high, len(values)))
     pd.DataFrame(rows, columns=SOAK).to_csv(ROOT / "build" / "soak.csv", index=False, float_format="%.3g")

@@ -70,6 +70,15 @@ def test_a_killed_kernel_is_said_so(tmp_path):
         execute(top / "notebooks/00-kill.ipynb", {}, tmp_path / "out.ipynb", io.StringIO())
 
 
+def test_an_interrupt_beside_the_code_of_a_cell_ends_the_notebook(tmp_path):
+    code = (
+        "def interrupted(*_, **more):\n    raise KeyboardInterrupt\n\n\nget_ipython().kernel.do_execute = interrupted"
+    )
+    top = make_checkout(tmp_path / "top", {"00-end": [("text", "# End"), ("code", code), ("code", "1")]})
+    with pytest.raises(KeyboardInterrupt):
+        execute(top / "notebooks/00-end.ipynb", {}, tmp_path / "out.ipynb", io.StringIO())
+
+
 WAITING = """\
 import sys, time
 from pathlib import Path

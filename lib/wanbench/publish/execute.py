@@ -137,6 +137,22 @@ import pandas
 
 pandas.set_option("display.max_colwidth", None)
 pandas.set_option("display.max_rows", 200)
+
+
+def _answered(kernel, execute):
+    async def execute_request(stream, ident, parent):
+        try:
+            await execute(stream, ident, parent)
+        except KeyboardInterrupt:  # beside the cell's own code: ipykernel would not reply, and the driver wait for ever
+            error = {"status": "error", "ename": "KeyboardInterrupt", "evalue": "", "traceback": []}
+            kernel.session.send(kernel.iopub_socket, "error", error, parent, ident=kernel._topic("error"))
+            kernel.session.send(stream, "execute_reply", error | {"execution_count": 0}, parent, ident=ident)
+
+    kernel.shell_handlers["execute_request"] = execute_request
+
+
+_answered(get_ipython().kernel, get_ipython().kernel.execute_request)
+del _answered
 """
 
 

@@ -183,7 +183,8 @@ CLIENTS = (
 )  # fmt: skip
 # The role of each program by name; "keeper" is the former name of "lab_supervisor". All other programs of the
 # measurement belong to the harness: samplers, watchers, the driver.
-ROLE_OF = {"kafka.Kafka": "brokers", "lab_supervisor": "links", "keeper": "links"} | dict.fromkeys(CLIENTS, "clients")
+ROLE_OF = {"kafka.Kafka": "brokers", "tansu": "brokers", "lab_supervisor": "links", "keeper": "links"}
+ROLE_OF |= dict.fromkeys(CLIENTS, "clients")
 ROLES = ["brokers", "clients", "links", "kernel", "harness", "other"]
 # Roles that a real deployment does not have on the brokers' machine.
 MEASUREMENT = ["clients", "links", "harness"]
