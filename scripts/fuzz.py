@@ -14,6 +14,7 @@ import hashlib
 import os
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -135,8 +136,8 @@ def fuzz(number: int, seconds: float, seed: int, folder: Path) -> None:
         changed = atheris.Mutate(data, min(longest, LARGE))
         if chance % 300:
             return changed
-        at = chance // 300 % len(changed)
-        part = changed[at : at + (1, 8, 100, 2000)[chance % 3]] or b"["
+        at, length = chance // 1200 % len(changed), (1, 8, 100, 2000)[chance // 300 % 4]
+        part = changed[at : at + length] or b"["
         return changed[:at] + part * (LARGE // len(part)) + changed[at:]
 
     def one(data):
@@ -146,6 +147,7 @@ def fuzz(number: int, seconds: float, seed: int, folder: Path) -> None:
             print(f"{name:18} {pattern:24} {tried:>9,} files, {len(kept)} kept", flush=True)
             with COUNTS.open("a") as counts:
                 counts.write(f"{name},{pattern},{seed},{seconds / 60:.3g},{tried},{len(kept)}\n")
+            shutil.rmtree(folder)
             os._exit(1 if kept else 0)
         if not data:
             return
@@ -199,7 +201,11 @@ def main() -> int:
         COUNTS.write_text("reader,pattern,seed,processor_min,files,wrong\n")
         with (REACHED / "errors.txt").open("w") as errors:
             begin = [[sys.executable, __file__, *each, "--reader", str(number)] for number in numbers]
-            return max(subprocess.call(command, stderr=errors) for command in begin)
+            try:
+                codes = [subprocess.call(command, stderr=errors) for command in begin]
+            except KeyboardInterrupt:
+                return 130
+        return int(any(codes))
     with tempfile.TemporaryDirectory(prefix="wanbench-fuzz-") as folder:
         fuzz(asked.reader, 60 * asked.minutes, asked.seed, Path(folder))
     return 0

@@ -1,4 +1,4 @@
-"""Files that fuzzing found (`make fuzz`): each ends in rows or in a RawDataError that says what was expected."""
+"""Files that `make fuzz` or reading found: each ends in rows or in a RawDataError that says what was expected."""
 
 from fnmatch import fnmatch
 from pathlib import Path
