@@ -319,8 +319,9 @@ class Cluster(BaseCluster):
         first = self.brokers[0]
         folder = f"{first.host.scratch}/kafka-{first.node_id}/tier"  # removed with that node
         tier = tier_settings(folder, len(self.brokers)) if self.tiered else {}
-        wanted = {**tier, **self.settings, **self.security.broker_settings(placement.host)}
-        return node_settings(placement, self.placements, data_folder, self.security.protocols, wanted)
+        protocols, wanted = self.security.protocols, {**tier, **self.settings}
+        own = node_settings(placement, self.placements, data_folder, protocols, wanted)
+        return own | self.security.broker_settings(placement.host)
 
     def _check_settings(self):
         effective = effective_settings(self._nodes[self.brokers[0].node_id].log())
