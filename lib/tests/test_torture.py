@@ -100,7 +100,7 @@ def test_a_table_of_damaged_files_and_one_of_growth_are_read(tmp_path):
         table.recorded(table.Fuzzing, tmp_path / "fuzz.csv")
     (tmp_path / "fuzz.csv").write_text(",".join(table.FUZZ) + "\nmtr,,1,10,500,0\nmtr,,2,20,700,1\n")
     assert table.recorded(table.Fuzzing, tmp_path / "fuzz.csv").sentence.startswith(
-        "1 readers read 1,200 damaged files in 30 minutes of processor time, at least 30 each. 1 of the files"
+        "1 of 27 readers read 1,200 damaged files in 30 minutes of processor time, at least 30 each. 1 of the files"
     )
     rows = "memory,KiB,2,1,3,90\nopen files,,0,-1,1,90\n"
     (tmp_path / "soak.csv").write_text(",".join(table.SOAK) + "\n" + rows)

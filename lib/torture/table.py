@@ -16,6 +16,7 @@ from wanbench.errors import MissingDataError, RawDataError
 from wanbench.figures import primitives, theme
 from wanbench.methods.result import Result, RowsResult
 from wanbench.methods.result.means import share_of
+from wanbench.read.ingest.readers import READERS, readers
 
 HARMS = {
     "lost": "something measured was lost, or could not be completed",
@@ -105,9 +106,10 @@ class Fuzzing(RowsResult):
     def sentence(self) -> str:
         """How many files were read in what time, and how many ended badly."""
         each = self.rows.groupby(["reader", "pattern"]).processor_min.sum()
+        total = len({one.read for name in READERS for one in readers(name)})
         return (
-            f"{len(each)} readers read {self.rows.files.sum():,} damaged files in {each.sum():,.0f} minutes of "
-            f"processor time, at least {each.min():.3g} each. {self.rows.wrong.sum()} of the files ended otherwise "
+            f"{len(each)} of {total} readers read {self.rows.files.sum():,} damaged files in {each.sum():,.0f} minutes "
+            f"of processor time, at least {each.min():.3g} each. {self.rows.wrong.sum()} of the files ended otherwise "
             "than in rows or a clear error, took more than 1 s per MB, or more than 10 times their size in memory."
         )
 
