@@ -70,6 +70,7 @@ def test_commands_do_the_same_as_on_a_local_host(sshd, lab, tmp_path):
     there.get(f"{there.scratch}/file", tmp_path / "came")
     assert (tmp_path / "came").read_bytes() == content
     assert there.run(["stat", "-c", "%a", there.scratch], timeout_s=30).stdout == b"700\n"
+    assert there.run(["mktemp"], timeout_s=30).stdout.decode().startswith(f"{there.scratch}/")
     with pytest.raises(LabError, match="/none on host-0: No such file"):
         there.get("/none", tmp_path / "none")
 

@@ -54,6 +54,12 @@ def test_commands_start_in_the_folder_of_the_lab(host):
 
 
 @pytest.mark.lab
+def test_temporary_files_of_commands_are_in_the_scratch_folder(host):
+    made = host.run(["mktemp"], timeout_s=60).stdout.decode().strip()
+    assert Path(made).parent == Path(host.scratch)
+
+
+@pytest.mark.lab
 def test_a_status_that_is_no_result_is_an_error_with_the_last_words(host):
     command = ["sh", "-c", "echo out; echo cause >&2; exit 3"]
     with pytest.raises(CommandError, match="ended with status 3; its last output: cause") as caught:

@@ -134,7 +134,8 @@ class Host(ABC):
     @abstractmethod
     def scratch(self) -> str:
         """
-        Return a folder (mode 0700) for commands' temporary files, deleted when the lab closes, even after a failure.
+        Return a folder (mode 0700) for commands' temporary files, their TMPDIR, deleted when the lab closes, even after
+        a failure.
         """
 
     @abstractmethod

@@ -7,6 +7,7 @@ the process that opened the lab ends, the supervisor and everything in the names
 
 import dataclasses
 import functools
+import os
 import shutil
 import threading
 import time
@@ -76,7 +77,7 @@ class LocalHost(Host):
         return result_of(self.start(command), timeout_s, ok)
 
     def start(self, command: Sequence[str]) -> EnteredProcess:
-        return self._lab.start_in(self.region, command)
+        return self._lab.start_on(self, command)
 
     def put(self, source: Path, target: str) -> None:
         _copy(source, target)
@@ -141,7 +142,7 @@ class LocalLab(Lab):
         self.gateways: dict[str, float] = {}
         self._numbers = {region: number for number, region in enumerate(self.regions, 1)}
         self._link_lock, self._process_lock, self._processes = threading.Lock(), threading.Lock(), []
-        self._supervisor, self._opened, self._scratch = None, {}, None
+        self._supervisor, self._opened, self._scratch = None, {}, ""
 
     @classmethod
     def unavailable(cls) -> str | None:
@@ -157,6 +158,7 @@ class LocalLab(Lab):
         try:
             sizes = {"regions": len(self.regions), "hosts_per_region": self.hosts_per_region}
             links = {"pairs": self._numbered(self.links), "seed": self.seed}
+            self._scratch = self._supervisor.ask("scratch")
             self._opened = self._supervisor.ask("open", sysctls=self.sysctls, **sizes, **links)
             for name, why in self.refused.items():
                 if name in self.wanted_sysctls:
@@ -184,26 +186,27 @@ class LocalLab(Lab):
             supervisor.close()
             if self._scratch:  # a supervisor that was killed could not remove it
                 shutil.rmtree(self._scratch, ignore_errors=True)
-                self._scratch = None
+                self._scratch = ""
 
     @property
     def refused(self) -> dict[str, str]:
         """Return the sysctls that the kernel refused, with the reasons, while the lab is open; otherwise {}."""
         return self._opened.get("refused", {})
 
-    def start_in(self, region: str, command: Sequence[str]) -> EnteredProcess:
-        """Start a command in a region's namespace."""
-        nsenter, *into = self.entering(region)
+    def start_on(self, host: LocalHost, command: Sequence[str]) -> EnteredProcess:
+        """Start a command in the namespace of a host's region; its temporary files are in the host's scratch folder."""
+        nsenter, *into = self.entering(host.region)
         # If nsenter forks, it stops itself when the command is stopped, and never sees it end; unshare does not.
         fork = ["unshare", "--fork", "--", "setsid", "--"]
-        process = EnteredProcess(command, [nsenter, "--no-fork", *into, *fork])
+        environment = {**os.environ, "TMPDIR": self.scratch_of(host)}
+        process = EnteredProcess(command, [nsenter, "--no-fork", *into, *fork], environment)
         with self._process_lock:
             self._processes = [other for other in self._processes if other.is_running()] + [process]
         return process
 
     def scratch_of(self, host: LocalHost) -> str:
         """Return the host's scratch folder on this machine."""
-        self._scratch = self._ask("scratch")
+        self._open_supervisor()
         folder = Path(self._scratch, host.name.replace("/", "-").replace(":", "."))
         folder.mkdir(mode=0o700, exist_ok=True)
         return str(folder)

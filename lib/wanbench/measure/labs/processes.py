@@ -91,18 +91,18 @@ class EnteredProcess(PolledProcess):
     """
     A command that another program, such as nsenter, runs as its only child.
 
-    `entering` is that program with its arguments; it must make the command a session leader. Raise LabError if that
-    program cannot be started. The command prints to unnamed files, so it never waits for a reader and leaves no file
-    behind.
+    `entering` is that program with its arguments; it must make the command a session leader. `environment` is by
+    default this process's. Raise LabError if that program cannot be started. The command prints to unnamed files, so it
+    never waits for a reader and leaves no file behind.
     """
 
-    def __init__(self, command: Sequence[str], entering: Sequence[str]):
+    def __init__(self, command: Sequence[str], entering: Sequence[str], environment: dict[str, str] | None = None):
         super().__init__(command)
         self._stdout, self._stderr = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
         self._started_at_utc = _now()
         try:
             files: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": self._stdout, "stderr": self._stderr}
-            self._front = subprocess.Popen([*entering, *self.command], **files, start_new_session=True)
+            self._front = subprocess.Popen([*entering, *self.command], **files, env=environment, start_new_session=True)
         except OSError as error:
             raise LabError(f"{entering[0]} cannot be started: {error}") from None
 

@@ -87,7 +87,7 @@ class Supervisor:
         self.folder = os.path.join(os.path.dirname(new), os.path.basename(new)[1:])
         os.rename(new, self.folder)
         path = os.environ.get("PATH", os.defpath)
-        self.environment = dict(os.environ, PATH=path + ":" + SYSTEM_FOLDERS, LC_ALL="C.UTF-8")
+        self.environment = dict(os.environ, PATH=path + ":" + SYSTEM_FOLDERS, LC_ALL="C.UTF-8", TMPDIR=self.folder)
         wake, self.woken = os.pipe()
         self.wake = wake
         for end in (wake, self.woken):
