@@ -2,8 +2,8 @@
 Whether anything grows while surveys repeat: `python benchmarks/soak.py`.
 
 One process measures and tabulates the same small survey many times. After each it counts its resident memory without
-what malloc can give back, Python's blocks of memory, its open files, its threads, the network namespaces of its
-descendants, and the bytes of temporary files. The slope per survey is by least squares over the second half, as the
+pages of files, which the kernel can drop, and without what malloc can give back, Python's blocks of memory, its open
+files, its threads, the network namespaces of its descendants, and the bytes of temporary files. The slope per survey is by least squares over the second half, as the
 heap settles over the first hundred surveys; its interval at 95 % allows for autocorrelation over ten surveys (Newey and
 West 1987). build/soak.csv has them. Status 1 if an interval lies above 0.
 
@@ -100,7 +100,7 @@ def _counts(temporary: Path) -> list[float]:
     size = sum(one.stat().st_size for one in temporary.rglob("*") if one.is_file())
     opened = len(os.listdir("/proc/self/fd"))
     blocks = sys.getallocatedblocks()
-    return [float(status["VmRSS"].split()[0]), blocks, opened, float(status["Threads"]), len(others), size]
+    return [float(status["RssAnon"].split()[0]), blocks, opened, float(status["Threads"]), len(others), size]
 
 
 if __name__ == "__main__":
