@@ -85,7 +85,7 @@ def test_the_table_says_how_many_faults_did_harm(tmp_path):
     about = {"seed": 1, "jobs": 3, "seconds": 9, "total": {}, "not_possible": {}, "harm": []}
     path.write_text(json.dumps(about | {"kinds": kinds}))
     shown = table.read(path)
-    assert shown.sentence.startswith("299 faults of 2 kinds") and "1 times something was left" in shown.sentence
+    assert shown.sentence.startswith("299 faults of 2 kinds") and "after 1 something was left" in shown.sentence
     assert shown.estimates[0].high == pytest.approx(0.01, rel=0.01) and shown.estimates[1].estimate == 1 / 299
     assert "harm after 1 of them" in shown.figure().layout.title.text
     path.write_text("[]")
