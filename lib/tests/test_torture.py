@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -52,6 +54,19 @@ def test_processes_and_files_that_are_left_are_named(study, monkeypatch):
     (study.temporary / "wanbench-local-1").mkdir()
     (study.data / ".ping.txt.unfinished").touch()
     assert len(study.files_left()) == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_a_study_hears_signals_that_the_torturer_ignores(study, number):
+    earlier = signal.signal(number, signal.SIG_IGN)
+    try:
+        watched.let_hear()
+        os.kill(os.getpid(), number)
+        study.start(["sleep", "60"])
+        study.driver.send_signal(number)
+        assert study.driver.wait(50) == -number
+    finally:
+        signal.signal(number, earlier)
 
 
 @pytest.mark.parametrize(
