@@ -11,7 +11,7 @@ FOLDERS = {
     "published": "`claims/` of published studies (paraphrased), `articles.csv`, which says where each study was "
     "published, rows of a survey and two grids, and list prices in `prices/`, each with its source",
     "validity": "coverage of intervals in simulations; written by `make validity`, committed",
-    "robustness": "of faults by `make torture`, damaged files by `make fuzz`, and growth by `benchmarks/soak.py`; committed",
+    "robustness": "faults (`make torture`), damaged files (`make fuzz`), growth (`benchmarks/soak.py`); committed",
     "external": "original files of published studies, downloaded by `scripts/published_studies.py`; not in git",
     "raw": "run folders, `<campaign>/<run>`, with the output of each tool; changed only by `wanbench thin`",
     "tables": "the tables below, in Parquet, `campaign=<campaign>/date=<day>/run=<run>`; computed from run folders, "
