@@ -34,7 +34,7 @@ docs: setup ## build this project's documentation, site/docs/index.html
 	@$(DOCS)
 
 .PHONY: studies
-studies: setup ## measure every study, also those that `report` replays (about forty minutes)
+studies: setup ## measure every study, also those that `report` replays (about fifty minutes)
 	@$(BIN)/wanbench report --measure
 
 .PHONY: full

@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the commands and their options."""
     top = argparse.ArgumentParser(
-        prog="wanbench", description="Repeats, audits and extends claims about the network between clouds."
+        prog="wanbench", description="Repeats, audits and extends published claims about the network between clouds."
     )
     top.add_argument("--version", action="version", version=f"wanbench {__version__}")
     top.set_defaults(command=lambda arguments: top.print_help() or 2)
