@@ -66,9 +66,6 @@ class Allowed(Result):
             f"fullest link carried {quantity(late.utilisation.mean(), 'fraction')} of its rate{processors}."
         )
 
-    def table(self) -> pd.DataFrame:
-        return self.trials
-
     def formatted_table(self) -> pd.DataFrame:
         rows = []
         for (system, rate, partitions), part in self.trials.groupby(["system", RATE, "partitions"], sort=False):
