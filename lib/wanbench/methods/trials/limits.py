@@ -68,10 +68,6 @@ class Limits(Result):
     TITLE = "Means over the trials of each setting and limit"
 
     @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        return tuple(self.reached.values())
-
-    @property
     def sentence(self) -> str:
         return " ".join([*(estimate.sentence for estimate in self.estimates), self.basis])
 

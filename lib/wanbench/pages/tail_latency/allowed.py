@@ -45,10 +45,6 @@ class Allowed(Result):
     TITLE = "How full links and processors were"
 
     @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        return tuple(self.rates.values())
-
-    @property
     def sentence(self) -> str:
         return " ".join(f"{one.sentence}{self._too_high(name)}" for name, one in self.rates.items())
 
