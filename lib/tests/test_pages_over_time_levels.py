@@ -34,7 +34,7 @@ def test_a_change_is_dated_and_its_ratio_lies_in_the_interval(shift):
     assert abs((found.valid_since - START).days - 200) <= 1
     assert one.low < shift < one.high and one.high / one.low < 1.03
     assert one.basis == f"{found.rows.n[0]} values before and {found.rows.n[1]} after" and one.n == found.rows.n[1]
-    assert f"{found.valid_since:%Y-%m-%d}" in found.estimates[0].sentence
+    assert f"{found.valid_since:%Y-%m-%d}" in found.sentence
 
 
 def test_noise_bursts_and_weekends_are_no_change():

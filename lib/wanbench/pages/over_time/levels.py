@@ -77,6 +77,12 @@ class Changes(RowsResult):
             for at, row in zip(rows.index, rows.itertuples(), strict=True)
         )
 
+    @property
+    def sentence(self) -> str:
+        if self.estimates:
+            return " ".join(one.sentence for one in self.estimates)
+        return f"No change of level in {len(self.values)} values since {self.valid_since:%Y-%m-%d}."
+
 
 def medians_per_step(at: pd.Series, values: pd.Series, step: str = "1D") -> pd.Series:
     """Return the median of `values` in each step of time, such as a day; `at` has their times."""
