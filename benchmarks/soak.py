@@ -3,9 +3,10 @@ Whether anything grows while surveys repeat: `python benchmarks/soak.py`.
 
 One process measures and tabulates the same small survey many times. After each it counts its resident memory without
 pages of files, which the kernel can drop, and without what malloc can give back, Python's blocks of memory, its open
-files, its threads, the network namespaces of its descendants, and the bytes of temporary files. The slope per survey is by least squares over the second half, as the
-heap settles over the first hundred surveys; its interval at 95 % allows for autocorrelation over ten surveys (Newey and
-West 1987). build/soak.csv has them. Status 1 if an interval lies above 0.
+files, its threads, the network namespaces of its descendants, and the bytes of temporary files. The slope per survey is
+by least squares over the second half, as the heap settles over the first hundred surveys; its interval at 95 % allows
+for autocorrelation over ten surveys (Newey and West 1987). build/soak.csv has them. Status 1 if an interval lies above
+0.
 
 CPython's table of interned strings doubles once, from 1.9 to 3.8 MB, when names of files, which pathlib interns, have
 used up its free places: that would be a step at some survey between 20 and 40. It is made to happen at the start. Its

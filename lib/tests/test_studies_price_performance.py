@@ -223,6 +223,8 @@ def test_each_loaded_broker_has_a_trickle_and_credit_adds_records():
     )
     assert [trial.trickle.placement for trial in trials.values()] == [((1,), (2,)), ((1,),)]
     assert (trials["a"].broker_sizes[1].burst_bps, trials["one large"].broker_sizes[0].burst_bps) == (24e6, None)
+    of_links_s = trials["one large"].expected_s(0.0) - replace(trials["one large"], broker_sizes=None).expected_s(0.0)
+    assert of_links_s == pytest.approx(10)  # s that the brokers' links take to carry the records
     with pytest.raises(ParameterError, match="processors and Mbit/s, or also"):
         sizes_of_brokers({"a": (0.3, 8, 24)}, load, **about)
 

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -54,6 +56,19 @@ def test_processes_and_files_that_are_left_are_named(study, monkeypatch):
     assert len(study.files_left()) == 2
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_a_study_hears_signals_that_the_torturer_ignores(study, number):
+    earlier = signal.signal(number, signal.SIG_IGN)
+    try:
+        watched.let_hear()
+        os.kill(os.getpid(), number)
+        study.start(["sleep", "60"])
+        study.driver.send_signal(number)
+        assert study.driver.wait(50) == -number
+    finally:
+        signal.signal(number, earlier)
+
+
 @pytest.mark.parametrize(
     ("program", "harm"),
     [
@@ -85,7 +100,7 @@ def test_the_table_says_how_many_faults_did_harm(tmp_path):
     about = {"seed": 1, "jobs": 3, "seconds": 9, "total": {}, "not_possible": {}, "harm": []}
     path.write_text(json.dumps(about | {"kinds": kinds}))
     shown = table.read(path)
-    assert shown.sentence.startswith("299 faults of 2 kinds") and "1 times something was left" in shown.sentence
+    assert shown.sentence.startswith("299 faults of 2 kinds") and "after 1 something was left" in shown.sentence
     assert shown.estimates[0].high == pytest.approx(0.01, rel=0.01) and shown.estimates[1].estimate == 1 / 299
     assert "harm after 1 of them" in shown.figure().layout.title.text
     path.write_text("[]")

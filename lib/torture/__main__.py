@@ -34,7 +34,7 @@ from wanbench.runs import Run
 
 from .faults import DONE, FAILED, FAULTS
 from .table import HARMS
-from .watched import KINDS, Kind, NotPossible, Started, Study, is_any, scratch, unmount
+from .watched import KINDS, Kind, NotPossible, Started, Study, is_any, let_hear, scratch, unmount
 
 LAST_LINES = 3
 RESTORE = {2: r"Restore the run from a copy, or start a new run with --fresh"}
@@ -189,6 +189,7 @@ def main() -> int:
     kinds = [kind for kind in FAULTS if re.search(options.only, kind)]
     if not kinds:
         parser.error(f"--only is {options.only!r}; the kinds are: {', '.join(FAULTS)}")
+    let_hear()
     start = time.monotonic()
     torturer = Torturer(kinds, options.seed, start + 60 * options.minutes)
     with ThreadPoolExecutor(options.jobs) as jobs:

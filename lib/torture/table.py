@@ -62,9 +62,9 @@ class Torture(Result):
         kinds = (self.rows.n > 0).sum()
         highest = 100 * max(one.high for one in self.estimates)
         return (
-            f"{n:,} faults of {kinds} kinds at random moments of small studies: {counts[0]} times something "
-            f"measured was lost, {counts[1]} times something was left behind, {counts[2]} times a traceback was "
-            f"printed, {counts[3]} times the output did not say what happened. The chance of each harm is at most "
+            f"{n:,} faults of {kinds} kinds at random moments of small studies: after {counts[0]} of them something "
+            f"measured was lost, after {counts[1]} something was left behind, after {counts[2]} a traceback was "
+            f"printed, after {counts[3]} the output did not say what happened. The chance of each harm is at most "
             f"{highest:.2f} % per fault (95 %)."
         )
 

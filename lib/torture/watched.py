@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -87,6 +88,13 @@ class Started:
     def said(self) -> str:
         """Return its output."""
         return self.log.read_text(errors="replace")
+
+
+def let_hear() -> None:
+    """Let what is started hear SIGINT and SIGHUP, also if this process ignores them, as after `nohup` or with "&"."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)  # unlike SIG_IGN, a handler is not inherited
 
 
 class Study:

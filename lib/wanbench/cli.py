@@ -76,7 +76,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(title="commands", metavar="command")
 
     def command(name: str, run: Callable[..., int], text: str, **settings: bool) -> argparse.ArgumentParser:
-        made = commands.add_parser(name, help=text)
+        made = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
         made.set_defaults(command=run, **settings)
         return made
 

@@ -87,7 +87,8 @@ def _results(top: Path, page: str, campaign: str | None) -> list[Path]:
 
 
 def _data(*results: Path) -> Iterator[str]:
-    for folder in (samples_folder(), published_folder(), root() / "data" / "validity", *results):
+    computed = (root() / "data" / name for name in ("validity", "robustness"))
+    for folder in (samples_folder(), published_folder(), *computed, *results):
         for path in sorted(folder.rglob("*")):
             if path.is_file():
                 found = path.stat()
@@ -101,8 +102,7 @@ QUESTION = (
 )
 ABOUT = (
     "wanbench takes articles apart into single claims, recomputes each from the article's own numbers, and measures "
-    "again what one machine can. It uses real tools (ping, iperf3, a Kafka cluster) over an emulated wide-area "
-    "network. "
+    "again what one machine can, with real tools (ping, iperf3, a Kafka cluster) over an emulated wide-area network. "
     "Each page asks one question and answers it at the top. Every sentence and number of an answer is computed."
 )
 

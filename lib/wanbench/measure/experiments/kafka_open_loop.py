@@ -43,9 +43,9 @@ class KafkaOpenLoop(ClientLoad):
     one process, and so do all members of a group. Each group reads every topic.
 
     On two otherwise idle processors, with mock brokers on the same machine, one producer and three groups kept the
-    schedule at 10,000 records/s of 2 KB (99 % of the records were handed over within 1.1 ms); at 20,000 records/s the
-    groups fell behind (``python benchmarks/open_loop.py``). The sending loop wakes every millisecond: at more than one
-    record per millisecond, a record is handed over 0.5 ms late on average, and latencies include this.
+    schedule up to 40,000 records/s of 2 KB (99 % of the records were handed over within 1.7 ms; ``python
+    benchmarks/open_loop.py``). The sending loop wakes every millisecond: at more than one record per millisecond, a
+    record is handed over 0.5 ms late on average, and latencies include this.
 
     `fell_behind` in table open_loop_loads means that the load generator, not the system, was late: see
     `wanbench.open_loop`. If a producer's queue is full, the system is late, not the generator: records wait, and their

@@ -246,8 +246,14 @@ class KafkaTrial:
         return 0.0 if self.cluster_settings == settings else RESTART_S
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Return the expected duration of the load in s; background traffic and pings last slightly longer."""
-        return _SET_S + self.load.expected_s(rtt_ms, rate_bps)
+        """
+        Return the expected duration of the load in s; background traffic and pings last slightly longer.
+
+        If `broker_sizes` names links of single brokers, these links together carry the load.
+        """
+        sizes = self.broker_sizes if isinstance(self.broker_sizes, tuple) else ()
+        links_bps = sum(size.link_bps or 0 for size in sizes if size)
+        return _SET_S + self.load.expected_s(rtt_ms, links_bps or rate_bps)
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:
         """Return the bytes that the source sends; None if they depend on an unknown rate."""

@@ -88,7 +88,7 @@ class RegionLosses(OverEpisodes):
             none = f"none of {int(sums.acknowledged):,} acknowledged records in {count(len(own), 'episode')}"
             none += f" (with 95 % confidence, fewer than {100 * share.high:.0f} % of episodes lose records)"
             late = f", {int(sums.after_fault):,} of them acknowledged after the fault" if sums.after_fault else ""
-            missed = f"{some}{late}; {int(sums.gone):,} never came back" if sums.missing else none
+            missed = f"{some}{late}; {int(sums.missing - sums.gone):,} came back later" if sums.missing else none
             text = (
                 f"“{name}”: the surviving clients missed {missed}. Writes of these clients stopped for a median of "
                 f"{outage.formatted_with_interval}. Consumers of the group read {int(sums.reread):,} records again and "
