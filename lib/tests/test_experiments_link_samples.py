@@ -229,7 +229,7 @@ def loaded(tmp_path_factory):
 @pytest.mark.timing
 def test_a_link_that_is_full_is_seen_to_be(loaded):
     found = utilisation.capacity(loaded["full"])
-    table = found.table().set_index(["link_from", "link_to"])
+    table = found.links.set_index(["link_from", "link_to"])
     full = table.loc["a", "b"]
     assert 0.95 <= full.max_utilisation < 1.5, "more than 1: after a pause the relay catches up"
     assert full.share_at_capacity > 0 and "at capacity (" in found.sentence

@@ -159,7 +159,7 @@ def test_the_lab_changes_its_rtt_when_only_the_test_knows(tmp_path):
         worker.join()
     echoes = ingest.read_files([tmp_path / file.path], "ping")["echoes"]
     at = pd.to_datetime(echoes.received_at_s, unit="s", utc=True)
-    found = find_changes(medians_per_step(at, echoes.rtt_ms, "200ms"), step="200ms", unit="ms")
+    found = find_changes(medians_per_step(at, echoes.rtt_ms, "200ms"), step="200ms")
     rows = found.rows[
         (found.rows.ratio - 1).abs() > 0.02
     ]  # on a busy machine, some echoes are late by less for a while

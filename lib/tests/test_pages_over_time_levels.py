@@ -29,7 +29,7 @@ def noise(n, decay=0.5, sd=0.005, seed=0):
 def test_a_change_is_dated_and_its_ratio_lies_in_the_interval(shift):
     logs = noise(365)
     logs[200:] += np.log(shift)
-    found = find_changes(series(logs), unit="ms")
+    found = find_changes(series(logs))
     (one,) = found.estimates
     assert abs((found.valid_since - START).days - 200) <= 1
     assert one.low < shift < one.high and one.high / one.low < 1.03

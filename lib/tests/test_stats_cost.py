@@ -207,7 +207,6 @@ def counted(bytes_per_message, messages, *, settings=None):
 
 def test_bytes_between_regions_are_those_of_whole_trials_lost_ones_included():
     found = count_region_bytes(*counted([2.7, 2.7, 2.7], [10_000, 10_000, 20_000]))
-    assert found.rows.link_bytes.tolist() == pytest.approx([27_000, 27_000, 54_000])
     assert found.per_message.estimate == pytest.approx(2.7) and found.per_message.n == 3
     assert found.per_message.low == pytest.approx(2.7) and found.messages_per_s.low > 0
     assert found.messages_per_s.estimate == pytest.approx(2 ** (1 / 3) * 1000)
@@ -226,7 +225,7 @@ def test_trials_without_the_counters_of_all_links_are_left_out_and_said():
     samples = tables["link_samples"]
     some = samples[(samples.test_id == "0") | (samples.link_to != "c")]
     found = count_region_bytes(rates, tables | {"link_samples": some})
-    assert found.rows.test_id.tolist() == ["0"] and "1 trial left out" in str(found.per_message)
+    assert found.per_message.n == 1 and "1 trial left out" in str(found.per_message)
     with pytest.raises(MissingDataError, match="no trial has the counters of all links"):
         count_region_bytes(rates, tables | {"link_samples": samples[samples.link_to != "c"]})
     with pytest.raises(MissingDataError, match="no table for this section"):  # as on a real network

@@ -123,7 +123,6 @@ def test_a_missing_column_is_named():
 def test_three_episodes_have_an_interval_of_75_per_cent():
     found = median_of([3.0, 5.0, 4.0], quantity="x", claim="it is {}")
     assert (found.estimate, found.low, found.high, found.level) == (4.0, 3.0, 5.0, 0.75)
-    assert found.others[0].low < 3 and found.others[0].high > 5
     assert median_of(range(1, 11), quantity="x", claim="{}").level == 0.95
 
 

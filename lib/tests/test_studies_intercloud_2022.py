@@ -77,7 +77,6 @@ def test_the_nearest_region_is_compared_with_the_best():
     assert nearest_region(survey_with_speeds([9e8, 5e8, 1e8])).relative.estimate == 1
     found = nearest_region(survey_with_speeds([2e8, 8e8, 1e8]))
     assert found.relative.estimate == 0.25 and found.share.estimate == 0
-    assert found.sources.iloc[0][["nearest", "best"]].tolist() == ["gcp:0", "gcp:1"]
     assert found.share.warnings
     with pytest.raises(ParameterError, match="no region has throughput to 3"):
         nearest_region(survey_with_speeds([1e8, 1e8]))
@@ -157,7 +156,7 @@ def test_a_column_that_would_exceed_the_instance_is_not_what_it_says():
 def test_unordered_pairs_and_what_is_left_out_are_counted():
     pairs = simulated_surveys.survey(12, seed=1, clouds=("aws", "gcp"))
     found = nearest_region(pairs)
-    assert found.share.n == 36 and len(found.sources) == 12 and not found.share.warnings
+    assert found.share.n == 36 and "share of 12 sources" in found.share.method and not found.share.warnings
     lost = pairs.assign(throughput_bps=pairs.throughput_bps.where(pairs.from_region != pairs.from_region[0]))
     some = nearest_region(lost)
     assert "6 pairs between clouds without throughput or distance left out" in str(some.share)

@@ -123,9 +123,6 @@ class Rule:
     claim: str
     bound: Bound | None = None
 
-    def bound_of(self, audit: Audit) -> Bound:
-        return self.bound or as_printed(audit.claims[self.claim])
-
 
 def main_estimate(name: str, value: object) -> Estimate:
     """
@@ -164,7 +161,7 @@ def apply_rules(
         estimate = main_estimate(name, value)
         for rule in rules:
             if rule.measured == name:
-                bound = rule.bound_of(audit)
+                bound = rule.bound or as_printed(audit.claims[rule.claim])
                 numbers = None if rule.bound else estimate
                 working = f"{bound.words} {estimate.sentence} {too_little(estimate)}".strip()
                 audit.rerun(rule.claim, bound.verdict(estimate), working, numbers)

@@ -190,8 +190,8 @@ class PhysicsCheck(Result):
     """
     Ordered pairs whose RTT is below the round trip of light in fibre.
 
-    offenders: Such pairs, worst first: from_region, to_region, distance_km, light_rtt_ms, rtt_ms, below_by_ms, below_by
-        (as a fraction of the light RTT), farthest_possible_km.
+    offenders: Such pairs, worst first: from_region, to_region, distance_km, light_rtt_ms, rtt_ms, below_by_ms,
+        farthest_possible_km.
     n_pairs, n_unchecked: Number of pairs checked, and number of pairs not checked for lack of an RTT or a distance.
     """
 
@@ -255,7 +255,6 @@ def physics_check(pairs: pd.DataFrame) -> PhysicsCheck:
     checked = rows[complete].reset_index(drop=True)
     fast = checked[checked.rtt_ms < checked.light_rtt_ms].copy()
     fast["below_by_ms"] = fast.light_rtt_ms - fast.rtt_ms
-    fast["below_by"] = fast.below_by_ms / fast.light_rtt_ms
     fast["farthest_possible_km"] = fast.distance_km * fast.rtt_ms / fast.light_rtt_ms
     offenders = fast.sort_values(
         ["below_by_ms", "from_region", "to_region"], ascending=[False, True, True], ignore_index=True

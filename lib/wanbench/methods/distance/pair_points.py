@@ -45,15 +45,13 @@ def add_points(figure: go.Figure, frame: pd.DataFrame, x: pd.Series, y: pd.Serie
 
 def against_distance(
     frame: pd.DataFrame, band_of: Callable[[np.ndarray], pd.DataFrame], column: str, name: str
-) -> tuple[go.Figure, pd.DataFrame]:
+) -> go.Figure:
     """
     Draw the values of pairs against distance, with a fitted line and its band.
 
     band_of: Takes distances in km and returns the line with its band: distance_km, `column`, low, high.
     column: "rtt_ms" (which also draws the round trip of light in fibre) or "throughput_bps".
     name: The line's name in the legend.
-
-    Returns the figure, and the band as drawn.
     """
     figure, ends = go.Figure(), distance_ends(frame)
     add_points(figure, frame, frame.distance_km, frame.value, f"%{{x:,.0f}} km<br>{HOVER[column]}")
@@ -64,8 +62,7 @@ def against_distance(
     primitives.band(figure, band.distance_km, band.low, band.high, color=BAND_COLOUR)
     style = {"color": theme.FIT, "width": 2.5, "dash": "solid"}
     figure.add_scatter(x=band.distance_km, y=band[column], mode="lines", name=name, line=style, hoverinfo="skip")
-    figure.update_xaxes(title=DISTANCE_AXIS, range=ends, tickformat=",d")
-    return figure, band
+    return figure.update_xaxes(title=DISTANCE_AXIS, range=ends, tickformat=",d")
 
 
 def distance_ends(frame: pd.DataFrame) -> np.ndarray:

@@ -73,7 +73,7 @@ class RttFit(Result):
         note: Text shown below the figure.
         """
         sample, frame = self.sample, self.sample.frame
-        figure, _ = against_distance(frame, self.band, "rtt_ms", "least squares")
+        figure = against_distance(frame, self.band, "rtt_ms", "least squares")
         top = max(light_rtt_ms(distance_ends(frame)[1]), frame.value.max()) * 1.05
         below = int((frame.value < light_rtt_ms(frame.distance_km)).sum())
         figure.update_yaxes(title="round-trip time (ms)", range=[0, top])
@@ -127,7 +127,7 @@ class ThroughputFit(Result):
     def figure(self) -> go.Figure:
         """Draw throughput (log axis) of each unordered pair against distance, with the fitted line and its interval."""
         sample, frame = self.sample, self.sample.frame
-        figure, _ = against_distance(frame, self.band, "throughput_bps", "least squares")
+        figure = against_distance(frame, self.band, "throughput_bps", "least squares")
         figure.update_yaxes(title="throughput (bit/s, log axis)", **theme.log_axis(frame.value, "bit/s"))
         return theme.finish(
             figure,

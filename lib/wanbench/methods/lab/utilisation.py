@@ -108,9 +108,6 @@ class Capacity(Result):
             f"{fullest.link_from} to {fullest.link_to}, carried {largest.formatted} of the rate. {queues}."
         )
 
-    def table(self) -> pd.DataFrame:
-        return self.links
-
     def formatted_table(self) -> pd.DataFrame:
         rows = []
         for ends, part in self.links.groupby(["link_from", "link_to"], sort=False):

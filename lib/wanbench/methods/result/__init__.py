@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from html import escape
 from numbers import Real
@@ -35,7 +35,7 @@ class Result:
     """
     Base class of results, which makes text, HTML and a finding from the estimates of a result.
 
-    A subclass overrides: `estimates`, unless the fields of the result are its estimates, in this order; `sentence`,
+    A subclass overrides: `estimates`, unless the fields of the result have its estimates, in this order; `sentence`,
     unless the first estimate is the whole answer; `cautions`, if there are more than the estimates' own; `table` and
     `formatted_table`, unless there is a row per estimate; `TITLE`, the caption of the table. A result that can be drawn
     has a method `figure`, which also accepts `title` and `theme` (see `theme.styled`).
@@ -50,9 +50,11 @@ class Result:
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Return the estimates, the main one first; by default all fields that are estimates."""
-        values = (getattr(self, each.name) for each in fields(self)) if is_dataclass(self) else ()
-        return tuple(value for value in values if isinstance(value, Estimate))
+        """Return the estimates, the main one first; by default those in all fields, also in mappings and tuples."""
+        values = [getattr(self, each.name) for each in fields(self)] if is_dataclass(self) else []
+        groups = [[*value.values()] if isinstance(value, Mapping) else value for value in values]
+        several = [value if isinstance(value, list | tuple) else [value] for value in groups]
+        return tuple(value for group in several for value in group if isinstance(value, Estimate))
 
     @property
     def sentence(self) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from wanbench.checks import check_level, check_number, refusal
 from wanbench.formatting import count, percent
-from wanbench.methods.result import Estimate, Fields, Interval, exact_binomial
+from wanbench.methods.result import Estimate, Fields, exact_binomial
 from wanbench.methods.result.estimate import t_quantile
 from wanbench.methods.sizes import numbers
 from wanbench.methods.tails.quantile_intervals import ranks
@@ -120,7 +120,6 @@ def ratio_of_differences(a: ArrayLike, b: ArrayLike, base: ArrayLike, level: flo
 
 
 MEDIAN = "order statistics of the episodes (Hahn & Meeker 1991, section 5.2)"
-LOG_T = "Student's t on logarithms"
 ALIKE = "Episodes are independent and alike"
 
 
@@ -193,16 +192,11 @@ def median_of(
         low, high = float(lowest[first - 1]), float(highest[last - 1])
     elif n:
         notes.append("no interval: a single episode")
-    others = ()
-    if n > 1 and (values > 0).all() and np.isfinite(values).all() and not open_end.any():
-        half, middle = half_width(np.log(values), 0.95), np.log(values).mean()
-        ends = np.exp([middle - half, middle + half]).tolist()
-        others = (Interval(f"{LOG_T}, 95 %, for the geometric mean", *ends),)
     measured: Fields = {"estimate": estimate, "low": low, "high": high, "n": n, "at_least": at_least, "level": level}
     measured["warnings"] = tuple(notes)
     method = f"median; interval from {MEDIAN}; with fewer than six episodes, from the smallest to the largest value"
     how: Fields = {"unit": "s", "basis": count(n, "episode"), "method": method, "assumption": ALIKE}
-    return Median(**measured, **how | about, others=others)
+    return Median(**measured, **how | about)
 
 
 def upper_bound(n: int, level: float = 0.95) -> float:

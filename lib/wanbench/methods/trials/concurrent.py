@@ -20,7 +20,7 @@ LINK_COLUMNS = ["rx_packets_per_s", "tx_packets_per_s", "rx_utilisation", "tx_ut
 
 def round_trips(echoes: pd.DataFrame) -> pd.DataFrame:
     """
-    Return, for each test, n_echoes, n_lost_echoes, and min, mean, max and mdev of the RTTs in ms.
+    Return, for each test, n_echoes, and min, mean, max and mdev of the RTTs in ms.
 
     mdev is defined as in ping: the standard deviation with n, not n - 1, in the denominator. Duplicate replies do not
     count.
@@ -29,9 +29,9 @@ def round_trips(echoes: pd.DataFrame) -> pd.DataFrame:
     """
     groups = echoes[~echoes.duplicate].groupby(KEY)
     rtts = {f"{name}_rtt_ms": ("rtt_ms", name) for name in ("min", "mean", "max")}
-    result = groups.agg(n_echoes=("lost", "size"), n_lost_echoes=("lost", "sum"), **rtts)
+    result = groups.agg(n_echoes=("lost", "size"), **rtts)
     result["mdev_rtt_ms"] = groups.rtt_ms.std(ddof=0)
-    return result.astype({"n_lost_echoes": "int64"}).reset_index()
+    return result.reset_index()
 
 
 def harmonic_rtts(echoes: pd.DataFrame, spans: pd.DataFrame) -> pd.DataFrame:
@@ -107,8 +107,7 @@ def link_load(samples: pd.DataFrame, spans: pd.DataFrame) -> pd.DataFrame:
         used if fewer than two lie between start_s and end_s.
 
     Returns DataFrame: KEY; rx_packets_per_s (delivered to the brokers' region), tx_packets_per_s (from that region);
-        rx_utilisation and tx_utilisation (bits delivered, headers included, over the link's rate);
-        queue_dropped_packets (because a queue was full, in both directions).
+        rx_utilisation and tx_utilisation (bits delivered, headers included, over the link's rate).
     """
     merged = samples.drop(columns=["from_region", "to_region"]).merge(spans, on=KEY)
     names = ("link_from", "link_to", "from_region", "to_region")
@@ -119,11 +118,10 @@ def link_load(samples: pd.DataFrame, spans: pd.DataFrame) -> pd.DataFrame:
     }
     at_s, rate_bps = (merged[name].to_numpy(dtype="float64") for name in ("at_s", "rate_bps"))
     inside = merged.at_s.between(merged.start_s, merged.end_s).to_numpy()
-    counted = ("packets_delivered", "bytes_delivered", "packets_queue_dropped")
-    counters = {name: merged[name].to_numpy() for name in counted}
+    counters = [merged[name].to_numpy() for name in ("packets_delivered", "bytes_delivered")]
     rows = []
     for key, part in sorted(merged.groupby(KEY).indices.items()):
-        row = dict(zip(KEY, key, strict=True)) | {"queue_dropped_packets": 0}
+        row = dict(zip(KEY, key, strict=True))
         for way, of_way in ways.items():
             own = part[of_way[part]]
             within = own[inside[own]]
@@ -133,10 +131,8 @@ def link_load(samples: pd.DataFrame, spans: pd.DataFrame) -> pd.DataFrame:
                 continue
             first, last = own[0], own[-1]
             spent_s = at_s[last] - at_s[first]
-            packets, size, dropped = (float(each[last] - each[first]) for each in counters.values())
+            packets, size = (float(each[last] - each[first]) for each in counters)
             row[f"{way}_packets_per_s"] = packets / spent_s
             row[f"{way}_utilisation"] = 8 * size / spent_s / rate_bps[first]
-            row["queue_dropped_packets"] += int(dropped)
         rows.append(row)
-    frame = pd.DataFrame(rows, columns=[*KEY, *LINK_COLUMNS, "queue_dropped_packets"])
-    return frame.astype(dict.fromkeys(LINK_COLUMNS, "float64"))
+    return pd.DataFrame(rows, columns=[*KEY, *LINK_COLUMNS]).astype(dict.fromkeys(LINK_COLUMNS, "float64"))

@@ -52,9 +52,9 @@ class Limits(Result):
     Measured rates of trials compared with the lowest of three limits.
 
     trials: Per trial: all columns of `TrialRates.rates`, and `rtt_ms` (harmonic mean of its pings in the counted
-        seconds, else twice the requested delay), `batch_bytes_in_log`, `measured` (batches/s), `by_window`, `by_rate`,
-        `by_loss` (batches/s that each limit allows), `predicted` (the lowest of these), `limit` (its name), `reached`
-        (measured over predicted), `losses` (mean number of packets that a connection loses in the counted seconds).
+        seconds, else twice the requested delay), `measured` (batches/s), `by_window`, `by_rate`, `by_loss` (batches/s
+        that each limit allows), `predicted` (the lowest of these), `limit` (its name), `reached` (measured over
+        predicted), `losses` (mean number of packets that a connection loses in the counted seconds).
     reached: By limit: the geometric mean of measured over predicted, over the trials with this limit.
     source: The rates of the trials.
     basis: What the three limits were computed from.
@@ -66,10 +66,6 @@ class Limits(Result):
     basis: str
 
     TITLE = "Means over the trials of each setting and limit"
-
-    @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        return tuple(self.reached.values())
 
     @property
     def sentence(self) -> str:
@@ -100,8 +96,7 @@ def limits(rates: TrialRates, *, brokers: int, connection_window_bytes: float = 
     check_number("brokers", brokers, 1, whole=True)
     rows = check_kind("rates", rates, TrialRates).rates
     size = rows.batch_log_bytes.fillna(rows.batch_bytes.astype("float64"))
-    frame = rows.assign(rtt_ms=rows.harmonic_rtt_ms.fillna(2 * rows.delay_ms), batch_bytes_in_log=size)
-    frame["measured"] = rows.batches_per_s
+    frame = rows.assign(rtt_ms=rows.harmonic_rtt_ms.fillna(2 * rows.delay_ms), measured=rows.batches_per_s)
     producers = rows.producers.astype("float64")
     topics = rows.topics.fillna(1).astype("float64")
     partitions = (topics * rows.partitions).astype("float64")

@@ -61,7 +61,6 @@ MAX_SETTINGS = len(theme.SERIES_COLOURS)  # With more settings than colours, mea
 COLUMNS = [
     *("n_seconds", "start_s", "end_s", "window_rule", "counted_by", "share_counted"),
     *("batches_per_s", "records_per_s", "throughput_bps", "log_bytes_per_s", "batch_log_bytes"),
-    "autocorrelation",
     *("mean_latency_ms", "n_producer_errors", "behind_s"),
 ]
 REQUIRED = {"tests": (*KEY, "outcome", "started_at_utc"), "trials": ("run_id", "test_id", "setting", "producers")}
@@ -78,9 +77,8 @@ class TrialRates(Result):
         `COLUMNS`, and the columns of module `concurrent`. Means over the counted seconds: `batches_per_s`,
         `records_per_s`, `throughput_bps` (payload), `log_bytes_per_s`. `counted_by`: the source of these counts.
         `share_counted`: the share of all batches in the counted seconds. `batch_log_bytes`: mean size of a batch,
-        header included. `autocorrelation`: of batches from one second to the next. `mean_latency_ms`: from send to
-        acknowledgement, over all records. `behind_s`: lag of the slowest producer. `rx_own_packets_per_s`: packets
-        towards the brokers, without background traffic.
+        header included. `mean_latency_ms`: from send to acknowledgement, over all records. `behind_s`: lag of the
+        slowest producer. `rx_own_packets_per_s`: packets towards the brokers, without background traffic.
     seconds: Per trial and counted second: `at_s`, `second` (from 0), `batches`, `records`, `bytes`.
     left_out: Planned trials and attempts without a row in `rates`, with the columns of their trial and the `reason`.
     rule: How the counted seconds were chosen.
@@ -305,12 +303,11 @@ def _rates(
     """Return the rates over the counted seconds, from the log, or else from the producers' lines."""
     n = counted.n
     row: Fields = {"n_seconds": n, "start_s": counted.start_s, "end_s": counted.end_s, "window_rule": counted.rule}
-    row |= dict.fromkeys(("autocorrelation", "share_counted", "log_bytes_per_s", "batch_log_bytes"), nan)
+    row |= dict.fromkeys(("share_counted", "log_bytes_per_s", "batch_log_bytes"), nan)
     row["counted_by"] = BY_LOG
     if by_second is not None:
         batches, records, size = (float(by_second[name].sum()) for name in counted_seconds.COUNTS)
         row["share_counted"] = batches / float(log.batches.sum()) if log.batches.sum() else nan
-        row["autocorrelation"] = _autocorrelation(by_second.batches.to_numpy(dtype=float))
         row["log_bytes_per_s"] = size / n
         row["batch_log_bytes"] = size / batches if batches else nan
     else:
@@ -335,12 +332,6 @@ def records_per_full_batch(batch_bytes: float, record_bytes: float) -> float:
 
 def _float(value: Any) -> float:
     return nan if value is None or pd.isna(value) else float(value)
-
-
-def _autocorrelation(values: np.ndarray) -> float:
-    centred = values - values.mean()
-    total = float(centred @ centred)
-    return float(centred[1:] @ centred[:-1]) / total if len(values) > 2 and total > 0 else nan
 
 
 def _with_concurrent(rates: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

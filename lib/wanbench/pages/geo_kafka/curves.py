@@ -87,9 +87,6 @@ class Curve(Result):
         start = labels.iloc[-2] if best == labels.index[-1] else labels[best]
         return f"Beyond “{start}” neither a gain nor a loss is shown. {self.last.sentence}"
 
-    def table(self) -> pd.DataFrame:
-        return self.levels
-
     def formatted_table(self) -> pd.DataFrame:
         by_level = {one.quantity: one for one in self.ratios}
         rows = []
@@ -307,7 +304,7 @@ def curves(rates: TrialRates, *, baseline: str = "baseline") -> Curves:
             f"baseline is {baseline!r}, the name of {count(len(named), 'combination')} of levels; allowed: that of one."
         )
     base = str(named[0])
-    needed = [name for name in columns if factor_columns.needs_restart(name)]
+    needed = [name for name in columns if name == "security" or name.startswith(factor_columns.BROKER)]
     frame["restart"] = [str(row) for row in frame[needed].to_dict("records")]
     result = Curves(frame, columns, base, _compare(frame, base), n_out)
     cells = frame.drop_duplicates("cell").set_index("cell")

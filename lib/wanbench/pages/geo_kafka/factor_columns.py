@@ -94,11 +94,6 @@ def plain(value: object) -> float | str | None:
     return float(value) if isinstance(value, Real) and not isinstance(value, bool) else str(value)
 
 
-def needs_restart(name: str) -> bool:
-    """Return whether a change of the setting in this column needs a restart of the brokers."""
-    return name == "security" or name.startswith(BROKER)
-
-
 def factor_of(columns: set[str]) -> str | None:
     """Return the factor to which all these columns belong; None if they belong to several, or if there are none."""
     if not columns:

@@ -44,9 +44,6 @@ class Placement(Result):
         shares = " ".join(estimate.sentence for estimate in self.estimates)
         return f"{shares} Topics in which a partition was not led by its preferred replica: {moved}."
 
-    def table(self) -> pd.DataFrame:
-        return self.topics
-
 
 def placement(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> Placement:
     """

@@ -47,18 +47,12 @@ class CountedBytes(Result):
     Bytes between regions per message, and messages per second.
 
     per_message, messages_per_s: Geometric means over the trials, inputs of `Deployment`.
-    rows: One row per trial: its key (`KEY`), setting, messages_per_s (while all producers ran), link_bytes and records
-        (of the whole trial, see `region_bytes`), and link_bytes over records as region_bytes_per_message.
     """
 
     per_message: Estimate
     messages_per_s: Estimate
-    rows: pd.DataFrame
 
     TITLE = "Bytes between regions"
-
-    def table(self) -> pd.DataFrame:
-        return self.rows
 
 
 def count_region_bytes(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> CountedBytes:
@@ -77,20 +71,19 @@ def count_region_bytes(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) ->
         raise ParameterError(
             f"the trials have {count(len(settings), 'setting')} ({', '.join(map(str, settings))}); allowed: one."
         )
-    own = trials[[*KEY, "setting"]].assign(messages_per_s=trials.records_per_s)
-    rows = own.merge(region_bytes(rates, tables), on=KEY)
-    rows = rows[(rows.messages_per_s > 0) & (rows.records > 0)].reset_index(drop=True)
+    rows = trials[[*KEY, "records_per_s"]].merge(region_bytes(rates, tables), on=KEY)
+    rows = rows[(rows.records_per_s > 0) & (rows.records > 0)]
     if rows.empty:
         raise MissingDataError('no trial has the counters of all links; sample them with LinkSamples(which="all").')
-    rows["region_bytes_per_message"] = rows.link_bytes / rows.records
     dropped = len(trials) - len(rows)
     notes = (f"{count(dropped, 'trial')} left out, because the counters of all links are missing",) if dropped else ()
     if (trials.background_bps.fillna(0) > 0).any():
         notes += ("background traffic is included in these bytes",)
     crossing = ("bytes between regions per message", "Each message causes {} between regions", "bytes", notes)
     sent = ("messages per second", "In these trials producers sent {}", "messages/s", ())
-    means = (mean_of_trials(rows.region_bytes_per_message, *crossing), mean_of_trials(rows.messages_per_s, *sent))
-    return CountedBytes(*means, rows)
+    return CountedBytes(
+        mean_of_trials(rows.link_bytes / rows.records, *crossing), mean_of_trials(rows.records_per_s, *sent)
+    )
 
 
 def mean_of_trials(values: pd.Series, quantity: str, claim: str, unit: str, notes: tuple[str, ...]) -> Estimate:
@@ -128,9 +121,6 @@ class ClientRack(Result):
         means = self.trials.groupby("reading").crossings.mean()
         listed = ", ".join(f"{number(means[name], 3)} with {name}" for name in (NONE, LEADERS, RACK))
         return f"{self.ratio.sentence} Bytes across regions per byte of payload: {listed}."
-
-    def table(self) -> pd.DataFrame:
-        return self.trials
 
     def formatted_table(self) -> pd.DataFrame:
         groups = self.trials.groupby("reading")

@@ -40,11 +40,6 @@ def connection_window_bytes(receive_buffer_bytes: float) -> float:
     return inf if receive_buffer_bytes < 0 else float(advertised_window_bytes(2 * receive_buffer_bytes))
 
 
-def request_bytes(batch_bytes: float, partitions_led: int) -> float:
-    """Return the bytes of a full request: one batch per partition of the leader, at most max.request.size in total."""
-    return batch_bytes * max(min(partitions_led, MAX_REQUEST_BYTES // batch_bytes), 1.0)
-
-
 def produced_bytes_per_s(
     request: float, in_flight: float, leader_s: float, replicated_s: float, window: float
 ) -> float:
@@ -169,7 +164,8 @@ def _window(trial: Fields, placed: pd.DataFrame, senders: Numbers, settings: Num
         followers = placed[placed.partition.isin(led.partition) & ~placed.leads].region.unique()
         waits = trial["acks"] == "all" and len(followers) > 0
         replicated_s = max(rtt_s(leader, region) for region in followers) if waits else 0.0
-        request = request_bytes(trial["batch_bytes"], len(led))
+        # A full request has one batch per partition of the leader, and at most max.request.size bytes.
+        request = trial["batch_bytes"] * max(min(len(led), MAX_REQUEST_BYTES // trial["batch_bytes"]), 1.0)
         for region, n in senders.items():
             total += n * produced_bytes_per_s(request, in_flight, rtt_s(region, leader), replicated_s, window)
     return BITS * total

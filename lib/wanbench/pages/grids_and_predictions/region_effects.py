@@ -47,13 +47,10 @@ class Effects:
 
     def _normal(self) -> tuple[np.ndarray, np.ndarray]:
         fixed = self.design[:, : self.n_fixed]
-        normal, right = _gram(fixed, self.first, self.second, self._n_regions, self.weights, self.y)
+        n_regions = self.design.shape[1] - self.n_fixed
+        normal, right = _gram(fixed, self.first, self.second, n_regions, self.weights, self.y)
         _add_ratio(normal, self.n_fixed, self.ratio)
         return normal, right
-
-    @property
-    def _n_regions(self) -> int:
-        return self.design.shape[1] - self.n_fixed
 
     def without_pairs(self) -> np.ndarray:
         """Return, for each pair, the coefficients of the fit without this pair: (pairs, coefficients)."""

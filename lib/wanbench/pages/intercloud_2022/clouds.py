@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 
 from wanbench.errors import ParameterError
-from wanbench.formatting import count, number, percent
+from wanbench.formatting import count, number
 from wanbench.methods.distance.straight_lines import THOUSAND_KM
 from wanbench.methods.regions.line import ASSUMPTION, DYADIC, REFERENCES, SCALED, SCALED_REFERENCES
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, directed, require_regions, unordered
 from wanbench.methods.regions.places import Units, units
-from wanbench.methods.result import LEVEL, Estimate, Fields, Result
+from wanbench.methods.result import Estimate, Fields, Result
 from wanbench.pages.intercloud_2022.regression import Coefficients, determined, least_squares
 from wanbench.regions import cloud_title
 
@@ -110,15 +110,6 @@ class CloudComparison(Result):
     @property
     def sentence(self) -> str:
         return " ".join(contrast.sentence for contrast in self.contrasts)
-
-    def formatted_table(self) -> pd.DataFrame:
-        heads = ["At equal distance", "Ratio", f"{percent(LEVEL)} interval", "Naive interval"]
-        rows = [
-            (f"{each.one} over {each.other}", one.formatted, one.formatted_interval, one.formatted_naive)
-            for each in self.contrasts
-            for one in [each.estimate]
-        ]
-        return pd.DataFrame(rows, columns=heads)
 
 
 def compare_clouds(pairs: pd.DataFrame) -> CloudComparison:

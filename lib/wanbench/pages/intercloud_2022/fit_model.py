@@ -50,10 +50,6 @@ class ModelFit(Result):
     pairs: pd.DataFrame
 
     @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        return tuple(self.parameters.values())
-
-    @property
     def sentence(self) -> str:
         return " ".join(estimate.sentence for estimate in self.estimates)
 

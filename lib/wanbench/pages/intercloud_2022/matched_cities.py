@@ -31,15 +31,11 @@ class MatchedCities(Result):
 
     difference: The result. For RTT, the mean between clouds minus the mean within a cloud, in ms; for throughput, the
         geometric mean between clouds over that within a cloud.
-    pairs: One row per pair of cities: city_a, city_b; between and within, each the mean of two pairs of regions;
-        difference, between minus within. For throughput, means are geometric, and differences of natural logarithms.
     """
 
     TITLE = "Cities with regions of both clouds"
 
-    column: str
     difference: Estimate
-    pairs: pd.DataFrame
 
 
 def matched_cities(pairs: pd.DataFrame, *, column: str = "rtt_ms") -> MatchedCities:
@@ -58,7 +54,7 @@ def matched_cities(pairs: pd.DataFrame, *, column: str = "rtt_ms") -> MatchedCit
     cities = _cities(pairs)
     value = {(row.region_a, row.region_b): row.value for row in sample.frame.itertuples()}
     rows = []
-    for (i, (a1, g1, _)), (j, (a2, g2, _)) in combinations(enumerate(cities), 2):
+    for (i, (a1, g1)), (j, (a2, g2)) in combinations(enumerate(cities), 2):
         ends = ((a1, g2), (g1, a2), (a1, a2), (g1, g2))
         four = np.array([value.get((min(pair), max(pair)), nan) for pair in ends])
         if np.isfinite(four).all():
@@ -70,18 +66,18 @@ def matched_cities(pairs: pd.DataFrame, *, column: str = "rtt_ms") -> MatchedCit
             f"there are {len(cities)} such cities"
         )
     first, second, between, within = (np.array(column) for column in zip(*rows, strict=True))
-    difference = between - within
-    mean, n = float(difference.mean()), len(rows)
+    apart = between - within
+    mean, n = float(apart.mean()), len(rows)
     used, ends = np.unique([first, second], return_inverse=True)
     ends = ends.reshape(2, -1)
-    naive = t_quantile(LEVEL, max(n - 1, 1)) * np.sqrt(difference.var(ddof=1) / n) if n > 1 else nan
+    naive = t_quantile(LEVEL, max(n - 1, 1)) * np.sqrt(apart.var(ddof=1) / n) if n > 1 else nan
     warnings, half = sample.warnings()[: len(sample.left_out) > 0], nan
     if len(used) < FEWEST_FOR_INTERVAL:
         warnings += (f"no interval from {len(used)} cities; it needs {FEWEST_FOR_INTERVAL}",)
     else:
-        half = dyadic.ratio(difference, np.ones(n), ends[0], ends[1], len(used), LEVEL)[1]
+        half = dyadic.ratio(apart, np.ones(n), ends[0], ends[1], len(used), LEVEL)[1]
     back = np.exp if as_ratio else np.asarray  # ratios are analysed as differences of logarithms
-    result = Estimate(
+    difference = Estimate(
         f"between clouds {'over' if as_ratio else 'minus'} within one cloud, same cities",
         "Over the same pairs of cities, throughput between clouds is {} times that within one cloud"
         if as_ratio
@@ -95,13 +91,11 @@ def matched_cities(pairs: pd.DataFrame, *, column: str = "rtt_ms") -> MatchedCit
         naive=Interval(PAIRS_INDEPENDENT, float(back(mean - naive)), float(back(mean + naive))),
         warnings=warnings,
     )
-    names = np.array([f"{one} / {other}" for one, other, _ in cities])
-    table = pd.DataFrame({"city_a": names[first], "city_b": names[second], "between": back(between)})
-    return MatchedCities(column, result, table.assign(within=back(within), difference=difference))
+    return MatchedCities(difference)
 
 
-def _cities(pairs: pd.DataFrame) -> list[tuple[str, str, float]]:
-    """Match regions of AWS and Google Cloud one to one, nearest first; return (AWS, Google, distance in km) of each."""
+def _cities(pairs: pd.DataFrame) -> list[tuple[str, str]]:
+    """Match regions of AWS and Google Cloud one to one, nearest first; return (AWS, Google) of each city."""
     near = pairs[pairs.distance_km <= WITHIN_KM][["from_region", "to_region", "distance_km"]]
     columns = ["one", "other", "apart_km"]
     back = near[["to_region", "from_region", "distance_km"]]
@@ -111,6 +105,6 @@ def _cities(pairs: pd.DataFrame) -> list[tuple[str, str, float]]:
     cities, taken = [], set()
     for row in matches.sort_values(["apart_km", "one", "other"]).itertuples():
         if not {row.one, row.other} & taken:
-            cities.append((row.one, row.other, float(row.apart_km)))
+            cities.append((row.one, row.other))
             taken |= {row.one, row.other}
     return cities

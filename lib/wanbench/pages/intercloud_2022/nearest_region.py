@@ -12,7 +12,7 @@ from wanbench.errors import ParameterError
 from wanbench.formatting import count, percent
 from wanbench.methods.regions import dyadic
 from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL, check_pairs
-from wanbench.methods.result import Estimate, Fields, Result, tails
+from wanbench.methods.result import Estimate, Result, tails
 
 # Share of the best throughput from which a target counts as about the best; repeated tests typically differ by 2 %
 NEARLY = 0.9
@@ -31,15 +31,12 @@ class NearestRegion(Result):
     share: The share of sources (a region and another cloud) whose throughput to the cloud's nearest region is at least
         90 % of the best.
     relative: The median over sources of throughput to the nearest region over the best throughput.
-    sources: One row per source: from_region, to_cloud, n_targets (regions of that cloud), nearest, nearest_km, best,
-        best_km, relative.
     """
 
     TITLE = "The nearest region of the other cloud"
 
     share: Estimate
     relative: Estimate
-    sources: pd.DataFrame
 
     @property
     def sentence(self) -> str:
@@ -56,13 +53,13 @@ def nearest_region(pairs: pd.DataFrame, *, resamples: int = 4_000, seed: int = 0
     between = pairs[pairs.from_cloud != pairs.to_cloud]
     rows = between[(between.throughput_bps > 0) & between.distance_km.notna()]
     groups = rows.groupby(["from_region", "to_cloud"])
-    enough = groups.to_region.transform("size") >= MIN_TARGETS
-    used = rows[enough]
+    used = rows[groups.to_region.transform("size") >= MIN_TARGETS]
     if used.empty:
         raise ParameterError(f"no region has throughput to {MIN_TARGETS} regions of another cloud")
-    sources = pd.DataFrame([_source(a, b, group) for (a, b), group in used.groupby(["from_region", "to_cloud"])])
-    regions, index = np.unique(sources.from_region.to_numpy(dtype=str), return_inverse=True)
-    relative = sources.relative.to_numpy()
+    sources = used.groupby(["from_region", "to_cloud"])
+    nearest = used.loc[sources.distance_km.idxmin()]
+    regions, index = np.unique(nearest.from_region.to_numpy(dtype=str), return_inverse=True)
+    relative = nearest.throughput_bps.to_numpy() / sources.throughput_bps.max().to_numpy()
     good = (relative >= NEARLY).astype(float)
     warnings = ()
     if n_without := len(between) - len(rows):
@@ -99,14 +96,4 @@ def nearest_region(pairs: pd.DataFrame, *, resamples: int = 4_000, seed: int = 0
             method=f"median over {len(sources)} sources; {METHOD}",
             **common,
         ),
-        sources=sources,
     )
-
-
-def _source(region: str, cloud: str, group: pd.DataFrame) -> Fields:
-    """Return a row of `NearestRegion.sources`; `group` has the pairs from `region` to regions of `cloud`."""
-    near, best = group.loc[group.distance_km.idxmin()], group.loc[group.throughput_bps.idxmax()]
-    source = {"from_region": region, "to_cloud": cloud, "n_targets": len(group)}
-    source |= {"nearest": near.to_region, "nearest_km": near.distance_km}
-    source |= {"best": best.to_region, "best_km": best.distance_km}
-    return source | {"relative": near.throughput_bps / best.throughput_bps}

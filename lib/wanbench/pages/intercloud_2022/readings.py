@@ -14,7 +14,6 @@ from wanbench.checks import FEWEST_RESAMPLES, check_choice
 from wanbench.errors import ParameterError
 from wanbench.formatting import count, number, quantity
 from wanbench.methods.distance.straight_lines import fit_rtt, fit_throughput
-from wanbench.methods.regions.pairs import FEWEST_FOR_INTERVAL
 from wanbench.methods.result import Estimate, Result, RowsResult
 from wanbench.regions import cloud_title
 
@@ -156,9 +155,9 @@ class Correlations(Result):
     """
     The correlation of a column with distance over each selection of rows.
 
-    rows: One row per selection: selection, n_rows (with a distance and a positive value), n_pairs, n_regions, r_rows
-        (over the rows as published, with repeats and both directions as separate points), r_pairs (over unordered
-        pairs) with its interval low to high, reproduces (r_rows or r_pairs rounds to the claimed value).
+    rows: One row per selection: selection, n_rows (with a distance and a positive value), n_regions, r_rows (over the
+        rows as published, with repeats and both directions as separate points), reproduces (r_rows, or r over unordered
+        pairs, rounds to the claimed value).
     """
 
     column: str
@@ -213,12 +212,10 @@ def correlations(selections: Mapping[str, pd.DataFrame], claimed: float, *, colu
         pearson = fit(used, resamples=FEWEST_RESAMPLES).pearson
         varies = len(used) > 2 and np.ptp(y) > 0 and np.ptp(used.distance_km) > 0
         r_rows = float(np.corrcoef(used.distance_km, y)[0, 1]) if varies else nan
-        ends = (pearson.low, pearson.high) if (pearson.n_regions or 0) >= FEWEST_FOR_INTERVAL else (nan, nan)
         off_by = min(abs(r_rows - claimed), abs(pearson.estimate - claimed))
-        counted = (label, len(used), pearson.n, pearson.n_regions)
-        rows.append((*counted, r_rows, pearson.estimate, *ends, bool(off_by <= half_step * (1 + 1e-9))))
-    names = ["selection", "n_rows", "n_pairs", "n_regions", "r_rows", "r_pairs", "low", "high", "reproduces"]
-    table = pd.DataFrame(rows, columns=names)
+        reproduces = bool(off_by <= half_step * (1 + 1e-9))
+        rows.append((label, len(used), pearson.n_regions, r_rows, reproduces))
+    table = pd.DataFrame(rows, columns=["selection", "n_rows", "n_regions", "r_rows", "reproduces"])
     if not np.isfinite(table.r_rows).any():
         raise ParameterError(f"no selection has a correlation: {column} or distance_km does not vary")
     return Correlations(column, claimed, table)

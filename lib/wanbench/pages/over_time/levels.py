@@ -47,12 +47,9 @@ class Changes(RowsResult):
 
     `rows` has one row per level: `since` and `until` (first and last time), `n` (values), `level` (geometric mean) and,
     except in the first row, `ratio`, `low` and `high`: this level over the level before, with its interval. `values` is
-    the series, and `effective_n` the number of independent values with the same
-    information.
+    the series.
     """
 
-    unit: str
-    effective_n: float
     values: pd.Series
 
     @property
@@ -92,7 +89,7 @@ def medians_per_step(at: pd.Series, values: pd.Series, step: str = "1D") -> pd.S
     return values.groupby(pd.to_datetime(at, utc=True).dt.floor(step)).median().dropna().sort_index()
 
 
-def find_changes(values: pd.Series, *, step: str = "1D", unit: str = "") -> Changes:
+def find_changes(values: pd.Series, *, step: str = "1D") -> Changes:
     """
     Find the changes of level in a series of positive values.
 
@@ -103,8 +100,6 @@ def find_changes(values: pd.Series, *, step: str = "1D", unit: str = "") -> Chan
     step : str
         Length of a step. With "1D", differences between weekdays are removed first, and with "1h", differences
         between hours of the day.
-    unit : str
-        Unit of the values.
 
     Raises
     ------
@@ -138,7 +133,7 @@ def find_changes(values: pd.Series, *, step: str = "1D", unit: str = "") -> Chan
         rows.append(row)
         before = mean, n
     columns = ["since", "until", "n", "level", "ratio", "low", "high"]
-    return Changes(pd.DataFrame(rows, columns=columns), unit, effective, values)
+    return Changes(pd.DataFrame(rows, columns=columns), values)
 
 
 def running_median(logs: np.ndarray) -> np.ndarray:

@@ -158,13 +158,12 @@ def changes_of_pairs(values: pd.DataFrame, measure: str = "rtt_ms", *, step: str
     MissingDataError
         No test has a value of this measure.
     """
-    unit = MEASURES[check_choice("measure", measure, MEASURES)][1]
-    measured = values[values[measure] > 0]
+    measured = values[values[check_choice("measure", measure, MEASURES)] > 0]
     if measured.empty:
         raise MissingDataError(f"No test has a {MEASURES[measure][0]}.")
     series, rows = {}, []
     for pair, part in measured.groupby(PAIR):
-        series[pair] = found = find_changes(medians_per_step(part.at_utc, part[measure], step), step=step, unit=unit)
+        series[pair] = found = find_changes(medians_per_step(part.at_utc, part[measure], step), step=step)
         last = found.rows.iloc[-1]
         row = {"steps": len(found.values), "changes": len(found.rows) - 1}
         row |= {"valid_since": last.since, "level": last.level}

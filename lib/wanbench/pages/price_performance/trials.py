@@ -131,7 +131,7 @@ class SizeTrials(Result):
         text = f"Measured: {each or 'no trial'}."
         return f"{text} {count(len(self.failed), 'attempt')} failed ({lost})." if lost else f"{text} No attempt failed."
 
-    def table(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         rows = []
         for name in dict.fromkeys([*self.trials.setting, *self.failed.setting]):
             part = self.trials[self.trials.setting == name]
@@ -141,10 +141,7 @@ class SizeTrials(Result):
                 span = f"{number(low)} to {number(high)}" if pd.notna(low) else "unknown"
                 row[column.replace("_per_s", "/s").replace("_", " ")] = span
             rows.append(row)
-        return pd.DataFrame(rows)
-
-    def formatted_table(self) -> pd.DataFrame:
-        return text_table(self.table())
+        return text_table(pd.DataFrame(rows))
 
 
 def size_trials(

@@ -41,7 +41,6 @@ from .gain_map import DOUBLING, GainMap
 
 Change = Callable[[float], float]
 ALIASED = 1 - 1e-9  # Correlation from which two effects count as equal
-UNRELATED = 1e-6  # Correlation up to which two effects count as independent
 LISTED_ORDER = 2  # Effects of up to this many factors have a row in the table of aliases
 SEARCHED_ORDER = 3  # Effects of up to this many factors can be aliases; higher orders are assumed negligible
 
@@ -50,8 +49,8 @@ def alias_table(runs: pd.DataFrame, factors: Sequence[str]) -> pd.DataFrame:
     """
     List the effects with which each main effect and two-factor interaction is confounded, one row per effect.
 
-    Column `aliased_with` lists the fully confounded effects, with a minus for opposite sign; `mixed_with` lists the
-    partly correlated effects with their correlation. Both are computed from the runs that exist, not from the design.
+    Column `aliased_with` lists the fully confounded effects, with a minus for opposite sign. It is computed from the
+    runs that exist, not from the design.
 
     runs: One row per run.
     factors: Columns of `runs`. Levels are coded by rank, evenly from -1 to 1.
@@ -73,11 +72,9 @@ def alias_table(runs: pd.DataFrame, factors: Sequence[str]) -> pd.DataFrame:
     rows = []
     for term, name, own in zip(terms, names, correlation, strict=True):
         if len(term) <= LISTED_ORDER:
-            related = [(other, r) for other, r in zip(names, own, strict=True) if abs(r) > UNRELATED]
-            aliased = [f"{'-' if r < 0 else ''}{other}" for other, r in related if abs(r) >= ALIASED]
-            mixed = [f"{other} ({r:.2f})" for other, r in related if abs(r) < ALIASED]
-            rows.append((name, ", ".join(aliased), ", ".join(mixed)))
-    return pd.DataFrame(rows, columns=["effect", "aliased_with", "mixed_with"])
+            equal = [(other, r) for other, r in zip(names, own, strict=True) if abs(r) >= ALIASED]
+            rows.append((name, ", ".join(f"{'-' if r < 0 else ''}{other}" for other, r in equal)))
+    return pd.DataFrame(rows, columns=["effect", "aliased_with"])
 
 
 def _alias_code(values: pd.Series) -> np.ndarray:
@@ -158,10 +155,9 @@ def fit_factorial(
         gain_map.make_simultaneous(pd.concat([measured, grid], ignore_index=True))
         measured, grid = gain_map.gains(measured), gain_map.gains(grid)
     crossed = _interactions(sums, terms, used, response)
-    runs = runs.assign(fitted=np.exp(fit.fittedvalues), residual=fit.resid)
     runs = runs.rename(columns={"_response": "response", "_block": "block"})
     estimates = (elasticities, crossed, doublings, effects, thesis)
-    return Factorial(*estimates, measured, grid, aliases, response, delay, rate, lack_p, runs, left_out)
+    return Factorial(*estimates, measured, grid, response, delay, rate, lack_p, runs)
 
 
 @dataclass(frozen=True)

@@ -53,25 +53,24 @@ class GainMap:
 
     def make_simultaneous(self, points: pd.DataFrame) -> None:
         """Make the intervals at all `points` hold simultaneously, by setting their critical value."""
-        weights = self._weights(points)[2]
+        weights = self._weights(points)
         self.critical_value = max(critical(weights, covariance, self.freedom, LEVEL) for covariance in self.covariances)
 
     def gains(self, points: pd.DataFrame) -> pd.DataFrame:
-        """Return `points` with the elasticities of delay and rate, the gain with its interval, and the verdict."""
-        along_delay, along_rate, weights = self._weights(points)
+        """Return `points` with the gain, its interval, and the verdict."""
+        weights = self._weights(points)
         value = weights @ self.params
         variance = np.max(
             [np.einsum("ij,jk,ik->i", weights, covariance, weights) for covariance in self.covariances], axis=0
         )
         half = self.critical_value * np.sqrt(np.maximum(variance, 0.0))
         low, high = value - half, value + half
-        slopes = {"elasticity_delay": along_delay @ self.params, "elasticity_rate": along_rate @ self.params}
         gains = {"gain": DOUBLING**value, "low": DOUBLING**low, "high": DOUBLING**high}
         verdict = np.select([low > 0, high < 0], ["holds", "fails"], "undecided")
-        return points.reset_index(drop=True).assign(**slopes, **gains, verdict=verdict)
+        return points.reset_index(drop=True).assign(**gains, verdict=verdict)
 
-    def _weights(self, points: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return, per point, the weights with which coefficients sum to both elasticities and to log2 of the gain."""
+    def _weights(self, points: pd.DataFrame) -> np.ndarray:
+        """Return, per point, the weights with which coefficients sum to log2 of the gain."""
         codes = coded(self.factors, points)
         delay, rate = (slopes(name, codes, self.terms, len(self.params)) for name in (self.delay, self.rate))
-        return delay, rate, -delay - rate
+        return -delay - rate

@@ -47,14 +47,13 @@ class Factorial(Result):
     effects: By contrast: the ratio of the response at its high level to the response at its low level.
     thesis: The gain from halving `delay` over the gain from doubling `rate`, averaged in the same way (above 1: delay
         matters more). A gain is the factor by which the response grows.
-    combinations: One row per measured combination of levels: the factors, the elasticities of delay and rate, `gain`
-        (the gain from halving the delay over that from doubling the rate) with `low` and `high`, and `verdict`:
-        "holds", "fails" or "undecided". The intervals are simultaneous over all combinations and all of `grid`.
+    combinations: One row per measured combination of levels: the factors, `gain` (the gain from halving the delay over
+        that from doubling the rate) with `low` and `high`, and `verdict`: "holds", "fails" or "undecided". The
+        intervals are simultaneous over all combinations and all of `grid`.
     grid: The same columns on a grid of delay and rate, at each combination of the other factors' levels.
-    aliases: The effects with which each effect is confounded (`fit.alias_table`).
     lack_of_fit_p: p-value of the lack of fit, tested against replicates or, without replicates, against curvature; NaN
         if there are too few runs for a test.
-    runs: One row per run: the factors, `response`, `block`, `fitted`, `residual` (of the natural logarithm).
+    runs: One row per run: the factors, `response`, `block`.
     """
 
     elasticities: dict[str, Estimate]
@@ -64,13 +63,11 @@ class Factorial(Result):
     thesis: Estimate | None
     combinations: pd.DataFrame
     grid: pd.DataFrame
-    aliases: pd.DataFrame
     response: str
     delay: str
     rate: str
     lack_of_fit_p: float
     runs: pd.DataFrame
-    left_out: pd.DataFrame
 
     TITLE = "Logarithm of the response on the factors"
 

@@ -44,10 +44,6 @@ class RttTable(Result):
     TITLE = "RTT (ms), measured and in the source"
 
     @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        return tuple(self.numbers.values())
-
-    @property
     def sentence(self) -> str:
         listed = []
         for setting, published in PUBLISHED.items():

@@ -293,8 +293,7 @@ def _compare(
     pairs = _values_of_pairs(partners, trials, value)
     if len(pairs) < 2:
         return pairs, None, unpaired
-    others = (Interval(unpaired.method, unpaired.low, unpaired.high), naive)
-    return pairs, paired_ratio(pairs.a, pairs.b, others=others, **names), unpaired
+    return pairs, paired_ratio(pairs.a, pairs.b, **names), unpaired
 
 
 def paired_ratio(a: np.typing.ArrayLike, b: np.typing.ArrayLike, *, level: float = LEVEL, **about: Any) -> Estimate:

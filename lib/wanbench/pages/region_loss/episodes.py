@@ -207,7 +207,7 @@ class Episodes(Result):
             )
         return tuple(notes)
 
-    def table(self) -> pd.DataFrame:
+    def formatted_table(self) -> pd.DataFrame:
         rows = []
         for name, own in self.by_setting().items():
             first = own[0].about
@@ -216,10 +216,7 @@ class Episodes(Result):
             on_time = f"{100 * min(each.on_time for each in own):.0f} %"
             row |= {"acks": first.acks, "Episodes": len(own), "Acknowledged in time before the fault": on_time}
             rows.append(row | {"Records due": sum(len(each.tables["fault_records"]) for each in own)})
-        return pd.DataFrame(rows)
-
-    def formatted_table(self) -> pd.DataFrame:
-        return self.table().astype(str)
+        return pd.DataFrame(rows).astype(str)
 
 
 def episodes(tables: Mapping[str, pd.DataFrame]) -> Episodes:

@@ -77,9 +77,6 @@ class Losses(Result):
                 parts.append(f"Of these, {seen:,} had reached a consumer before they vanished from the log.")
         return " ".join(parts)
 
-    def table(self) -> pd.DataFrame:
-        return pd.DataFrame([{"setting": name, **self.sums(name)} for name in self.settings])
-
     def formatted_table(self) -> pd.DataFrame:
         total = self.rows[[*NAMES, *MORE]].sum()
         named = {key: title for key, title in (NAMES | MORE).items() if total[key]}

@@ -55,9 +55,6 @@ class Timeline(Result):
             f"{self.heal_s:.0f} s."
         )
 
-    def formatted_table(self) -> None:
-        """Return None, because the figure has the values."""
-
     def table(self) -> pd.DataFrame:
         parts = [
             self.leaders.assign(panel="leaders", of=self.leaders.broker.astype(str), value=self.leaders.partitions),

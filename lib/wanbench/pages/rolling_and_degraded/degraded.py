@@ -51,10 +51,6 @@ class Degraded(RowsResult):
 
     TITLE = "Slow brokers: median p99, and in how many episodes it was within the undisturbed limit"
 
-    @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        return tuple(self.demotions.values())
-
     def arm(self, system: str, demotes: bool) -> pd.DataFrame:
         """Return the episodes of one kind of slowness (`system`), with or without demotion."""
         return self.rows[(self.rows.system == system) & (self.rows.demotes == demotes)]

@@ -106,8 +106,6 @@ class RegionLosses(OverEpisodes):
             parts.append(text + (back if sums.only_second else "") + (returned if own.went_back.any() else ""))
         return " ".join(parts)
 
-        return self.rows
-
     def formatted_table(self) -> pd.DataFrame:
         sums = self.rows.groupby("setting", sort=False)[list(COUNTS)].sum()
         counted = {name: [f"{int(value):,}" for value in sums.loc[name]] for name in self.settings}

@@ -45,10 +45,6 @@ class Allowed(Result):
     TITLE = "How full links and processors were"
 
     @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        return tuple(self.rates.values())
-
-    @property
     def sentence(self) -> str:
         return " ".join(f"{one.sentence}{self._too_high(name)}" for name, one in self.rates.items())
 
@@ -65,9 +61,6 @@ class Allowed(Result):
             f" The system fell behind in {len(late)} of {tried} at {number(rate)} records/s. In these trials the "
             f"fullest link carried {quantity(late.utilisation.mean(), 'fraction')} of its rate{processors}."
         )
-
-    def table(self) -> pd.DataFrame:
-        return self.trials
 
     def formatted_table(self) -> pd.DataFrame:
         rows = []

@@ -39,10 +39,6 @@ class Quantiles(Result):
     numbers: tuple[Estimate, ...]
 
     @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        return self.numbers
-
-    @property
     def sentence(self) -> str:
         parts = []
         for q, e in zip(self.quantiles, self.estimates, strict=True):
@@ -71,10 +67,6 @@ class TailComparison(Result):
     differences: tuple[Estimate, ...]
 
     TITLE = "Difference of latency by quantile"
-
-    @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        return self.differences
 
     @property
     def agree(self) -> list[bool | None]:

@@ -67,14 +67,6 @@ class Verdicts(RowsResult):
 
     ratios: tuple[Estimate, ...]
 
-    @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        return self.ratios
-
-    @property
-    def sentence(self) -> str:
-        return " ".join(one.sentence for one in self.ratios)
-
 
 def verdict(a: TailTrials, b: TailTrials, at: float | Sequence[float] = QUANTILES) -> Verdicts:
     """Decide whether b's latency is better than, worse than or tied with a's at one load, at each quantile in `at`."""
