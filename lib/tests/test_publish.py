@@ -19,7 +19,7 @@ from wanbench.publish.jobs import Job
 from wanbench.publish.notebooks import read_notebook
 from wanbench.publish.pictures import Renderer, StaticFilesError, browser
 from wanbench.publish.provenance import Source
-from wanbench.publish.site import Record, Site, publish
+from wanbench.publish.site import Record, Site, _data, library_hash_now, publish
 
 pytestmark = pytest.mark.browser
 
@@ -199,6 +199,17 @@ def test_a_page_is_made_again_only_when_what_it_is_made_from_has_changed(tmp_pat
         assert [made(), made()] == [1, 0], path
     (top / "site/00-example.html").unlink()
     assert [made(), made()] == [1, 0]
+
+
+def test_a_page_is_made_from_committed_tables_and_from_the_packages_that_notebooks_import(tmp_path, monkeypatch):
+    (tmp_path / "papermill-params").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("wanbench.publish.site.LIBRARY", tmp_path)
+    for name in ("data/robustness/fuzz.csv", "data/validity/rtt.csv", "torture/table.py", "simulations/rtt.py"):
+        before = [*_data()], library_hash_now(strict=False)
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("changed")
+        assert before != ([*_data()], library_hash_now(strict=False)), name
 
 
 # The front page

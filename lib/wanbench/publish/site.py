@@ -33,7 +33,7 @@ from .parameters import check_notebook, file_hashes
 from .pictures import Renderer, browser
 from .search import write_search_index
 
-PACKAGE = Path(__file__).parents[1]
+LIBRARY = Path(__file__).parents[2]
 
 
 def sources_hash(
@@ -61,11 +61,11 @@ def sources_hash(
 
 
 def library_hash_now(strict: bool) -> str:
-    """Return a hash of wanbench and of the installed packages as they are now; `strict` as for `sources_hash`."""
+    """Hash wanbench, what notebooks import besides, and the installed packages, now; `strict` as for `sources_hash`."""
     hashed = hashlib.sha256()
-    for path in sorted(PACKAGE.rglob("*")):
+    for path in sorted(path for name in ("wanbench", "simulations", "torture") for path in (LIBRARY / name).rglob("*")):
         if "__pycache__" not in path.parts and path.is_file():
-            hashed.update(f"{path.relative_to(PACKAGE)} {path.stat().st_size}\n".encode())
+            hashed.update(f"{path.relative_to(LIBRARY)} {path.stat().st_size}\n".encode())
             hashed.update(path.read_bytes())
     installed = sorted(f"{one.name} {one.version}" for one in distributions())
     hashed.update(json.dumps([installed, origin() if strict else "", browser() if strict else ""]).encode())
