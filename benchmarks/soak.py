@@ -4,9 +4,8 @@ Whether anything grows while surveys repeat: `python benchmarks/soak.py`.
 One process measures and tabulates the same small survey many times. After each it counts its resident memory without
 pages of files, which the kernel can drop, and without what malloc can give back, Python's blocks of memory, its open
 files, its threads, the network namespaces of its descendants, and the bytes of temporary files. The slope per survey is
-by least squares over the second half, as the heap settles over the first hundred surveys; its interval at 95 % allows
-for autocorrelation over ten surveys (Newey and West 1987). build/soak.csv has them. Status 1 if an interval lies above
-0.
+by least squares over the second half, as the heap settles first; its interval at 95 % allows for autocorrelation over
+ten surveys (Newey and West 1987). build/soak.csv has them. Status 1 if an interval lies above 0.
 
 CPython's table of interned strings doubles once, from 1.9 to 3.8 MB, when names of files, which pathlib interns, have
 used up its free places: that would be a step at some survey between 20 and 40. It is made to happen at the start. Its
@@ -45,7 +44,7 @@ INTERNED = 200_000  # more than the free places of the table of interned strings
 def main() -> int:
     """Repeat the survey, print the slopes, and keep them."""
     options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0].strip())
-    options.add_argument("--surveys", type=int, default=200, help="default: %(default)s")
+    options.add_argument("--surveys", type=int, default=300, help="default: %(default)s")
     surveys = options.parse_args().surveys
     with tempfile.TemporaryDirectory(prefix="soak-", dir="/tmp") as folder:
         temporary = Path(folder, "tmp")
