@@ -129,7 +129,10 @@ def finding(table: pd.DataFrame, quantity: str, name: str, *, subject: str, meth
         estimate=float(cases.covered.sum() / (cases.data_sets - cases.without_interval).sum()),
         low=float(cases.coverage.min()),
         high=float(cases.coverage.max()),
+        headline=f"{subject}: {_range(cases.coverage)} % of the 95 % intervals of “{quantity}” contain the true value. "
+        f"The goal is {low:.0f} to {high:.0f} %.",
         unit="fraction",
+        counted=count(int(cases.data_sets.sum()), "simulated data set"),
         n=int(cases.data_sets.sum()),
         n_regions=None,
         method=f"{METHOD}; the range given is that over the kinds",

@@ -57,7 +57,8 @@ def test_arithmetic_that_holds_is_no_measurement_that_agrees(audit):
     audit.compare("n", 2070)
     audit.rerun("n", "not reproduced", "it was 1,500.", estimate(1500, 1400, 1600))
     row = audit.table().set_index("claim").loc["n"]
-    assert (row.own, row.rerun, row.recomputed) == ("reproduced", "not reproduced", 1500)
+    assert (row.own, row.rerun, row.recomputed) == ("reproduced", "not reproduced", 2070)
+    assert row.measured == "1,500 (95 % interval 1,400 to 1,600)"
     assert str(audit).endswith("By its own numbers: 1 reproduced. By the re-run: 1 not reproduced.")
     assert [one.estimate for one in audit.estimates] == [1, 0]
 

@@ -31,7 +31,7 @@ def test_a_number_reads_the_same_once_it_is_stored():
 
 
 def test_a_tiny_interval_does_not_invent_digits():
-    assert formatting.interval(1234.5678, 1234.56779, 1234.56781, "ms") == ("1,234.57 ms", "1,234.57 to 1,234.57")
+    assert formatting.interval(1234.5678, 1234.56779, 1234.56781, "ms") == ("1,235 ms", "1,235 to 1,235")
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, None])

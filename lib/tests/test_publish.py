@@ -225,7 +225,7 @@ def test_front_page_lists_findings_and_pages(site):
 
 def test_front_page_lists_the_claims_that_a_re_run_contradicts(tmp_path):
     claims = [Claim(name, "", f"{name} is so", "2", "ms", "05-page", "re-run", "") for name in "abc"]
-    audit = Audit("article", {claim.claim: claim for claim in claims})
+    audit = Audit("005-compression-levels", {claim.claim: claim for claim in claims})
     audit.rerun("a", "reproduced", "Holds. It is 2 ms.")
     audit.rerun("b", "not reproduced", "Holds below 3 ms. It is 9 ms.")
     site = Site.of(tmp_path)
@@ -242,7 +242,8 @@ def test_front_page_lists_the_claims_that_a_re_run_contradicts(tmp_path):
     audit.save(site.findings / "05-page")
     front = site.write_front_page().read_text()
     assert "Measured on links, from 2026-11-02 to 2026-11-04." in front
-    assert '<li><a href="05-page.html">b is so: 2 ms</a>. Holds below 3 ms. It is 9 ms.</li>' in front
+    title = "(“KIP-390: Support Compression Level”)"
+    assert f'<li><a href="05-page.html">b is so: 2 ms</a> {title}. Holds below 3 ms. It is 9 ms.</li>' in front
     assert "a is so" not in front and "c is so" not in front
 
 

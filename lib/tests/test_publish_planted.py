@@ -119,7 +119,7 @@ def figure():
 
 FINDING = Finding(
     "planted", plant("sentence"), 1.0, 0.5, 1.5, plant("unit"), 9, 3, plant("method"), plant("assumption"),
-    headline=plant("headline"), cautions=(plant("caution"),), answer=True,
+    headline=plant("headline"), counted=plant("counted"), cautions=(plant("caution"),), answer=True,
 )  # fmt: skip
 JAVASCRIPT = "javascript:wanbench_planted()//"
 ARTICLE = ledger.Article(*(plant(f"article-{name}") for name in ("title", "by", "publisher", "date")), JAVASCRIPT)

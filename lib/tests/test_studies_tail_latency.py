@@ -118,7 +118,7 @@ def test_a_page_without_useful_trials_leaves_its_sections_out(tmp_path, monkeypa
             except MissingDataError:
                 assert optional_section(notebook, k), f"cell {k} ends the page"
                 left_out |= set(optional_section(notebook, k))
-    assert count in str(made["measured"]) and "claims of this source" in str(made["page"])
+    assert count in str(made["measured"]) and "claims of “" in str(made["page"])
 
 
 def test_verdicts_are_those_that_were_made(by_rate):

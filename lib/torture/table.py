@@ -70,8 +70,11 @@ class Torture(Result):
 
     @property
     def headline(self) -> str:
-        """The counts alone."""
-        return self.sentence.partition(" The chance")[0]
+        """How many faults did harm."""
+        harmed = int((self.rows[list(HARMS)].max(axis=1)).sum())
+        return (
+            f"{int(self.rows.n.sum()):,} faults at random moments of small studies, and harm after {harmed:,} of them."
+        )
 
     def formatted_table(self) -> pd.DataFrame:
         """Return a row per kind of fault."""

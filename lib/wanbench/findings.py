@@ -56,6 +56,8 @@ class Finding:
         What a reader must know before quoting the finding, each without a full stop.
     headline : str
         The answer in plain words, for a page's top and the front page; "" if the sentence is plain enough.
+    counted : str
+        What `n` counts, such as "4 trials"; "" if the sentence says so.
     """
 
     name: str
@@ -73,11 +75,12 @@ class Finding:
     place: int = 0
     cautions: tuple[str, ...] = ()
     headline: str = ""
+    counted: str = ""
 
     def __post_init__(self):
         if not isinstance(self.name, str) or not NAME.fullmatch(self.name):
             raise refusal("name of a finding", self.name, "small letters, digits and single hyphens inside")
-        for field in ("sentence", "unit", "method", "assumption", "page", "headline"):
+        for field in ("sentence", "unit", "method", "assumption", "page", "headline", "counted"):
             check_kind(f"finding {self.name}: {field}", getattr(self, field), str)
         object.__setattr__(self, "cautions", tuple(self.cautions))
         for field in (*NUMBERS, *COUNTS):

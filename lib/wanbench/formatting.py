@@ -22,9 +22,9 @@ def decimals(value: float, low: float = nan, high: float = nan, digits: int = 3)
     """
     half = (high - low) / 2
     if isfinite(half) and half > 0:
-        # At most six significant digits, however narrow the interval is.
+        # At most four significant digits, however narrow the interval is: more digits would be those of the machine.
         places = 1 - floor(log10(half))
-        finest = 5 - floor(log10(abs(value))) if value and isfinite(value) else places
+        finest = 3 - floor(log10(abs(value))) if value and isfinite(value) else places
         return min(places, max(finest, 0))
     size = next((abs(part) for part in (value, low, high) if isfinite(part) and part), None)
     return digits - 1 - floor(log10(size)) if size else 0

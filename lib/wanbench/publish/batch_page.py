@@ -70,7 +70,7 @@ def _results(job: Any, state: Any) -> pd.DataFrame:
     about |= {"state": "done" if is_done else state.state, "reason": state.reason}
     found = findings.load(job.site.findings / notebook) if is_done else pd.DataFrame()
     row = pd.DataFrame([about])
-    return row.merge(found.drop(columns=["page", "place", "headline"]), how="cross") if len(found) else row
+    return row.merge(found.drop(columns=["page", "place", "headline", "counted"]), how="cross") if len(found) else row
 
 
 def _small_multiples(notebook: str, rows: pd.DataFrame) -> go.Figure | None:

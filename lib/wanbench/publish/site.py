@@ -22,7 +22,7 @@ from wanbench import findings
 from wanbench.errors import RawDataError, WanbenchError
 from wanbench.files import replace_file, replaced_folder
 from wanbench.folders import data_folder, published_folder, root, samples_folder, scratch_folder
-from wanbench.methods.claims.ledger import NOT_REPRODUCED
+from wanbench.methods.claims.ledger import NOT_REPRODUCED, articles_on, read_articles
 from wanbench.runs import origin
 
 from .execute import execute
@@ -198,6 +198,7 @@ class Site:
             "studies": [one for one in records if one.kind == "study" or not one.title],
             "where": ", and ".join(dict.fromkeys(one.where for one in shown if one.where)),
             "days": sorted({day for one in shown for day in one.days}),
+            "sources": {one.name: articles_on(one.name) for one in shown},
             "contradicted": contradicted(self.findings),
             "checks": [one for one in shown if one.kind == CHECK],
             "answers": {one.name: _answers(self.findings / one.name) for one in shown},
@@ -268,14 +269,15 @@ def contradicted(folder: Path) -> list[dict[str, str]]:
     Return the published claims that a re-run did not reproduce, from the tables of claims of all pages.
 
     Each has `page`, `says` (the source's sentence), `claimed` (its number), and `measured` (the rule of the verdict and
-    what the re-run measured). `folder` has a folder of findings for each page.
+    what the re-run measured), and its `article`. `folder` has a folder of findings for each page.
     """
     found = sorted(folder.glob("[!.]*/claims.csv"))
     tables = [pd.read_csv(path, dtype="str", keep_default_na=False).assign(page=path.parent.name) for path in found]
     rows = pd.concat(tables).to_dict("records") if tables else []
+    articles = read_articles()
     return [
         {"page": row["page"], "says": row["The source says"], "claimed": row["Claimed"]}
-        | {"measured": row["Working"].partition("Re-run: ")[2]}
+        | {"measured": row["Working"].partition("Re-run: ")[2], "article": articles.get(row["source"])}
         for row in rows
         if row["By the re-run"] == NOT_REPRODUCED
     ]

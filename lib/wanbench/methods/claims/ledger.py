@@ -157,7 +157,7 @@ class Audit(Result):
     TITLE = "Claims of the source"
 
     def __post_init__(self):
-        untested = {"recomputed": nan, "low": nan, "high": nan, "rerun": UNTESTED}
+        untested = {"recomputed": nan, "low": nan, "high": nan, "rerun": UNTESTED, "measured": ""}
         for name, claim in self.claims.items():
             own = CANNOT if claim.tested_by == NOT_HERE else UNTESTED
             working = claim.why or WAYS.get(claim.tested_by, "")
@@ -247,7 +247,9 @@ class Audit(Result):
             verdict if len(both) == 1 else NOT_REPRODUCED if NOT_REPRODUCED in both else UNDECIDED
         )
         if estimate is not None:
-            self.rows[claim] |= {"recomputed": estimate.estimate, "low": estimate.low, "high": estimate.high}
+            ends = f"{estimate.kind_of_interval} {estimate.formatted_interval or 'unknown'}"
+            shown = self.rows[claim]["measured"], f"{estimate.formatted} ({ends})"
+            self.rows[claim]["measured"] = "; ".join(filter(None, shown))
 
     def note(self, claim: str, text: str) -> None:
         """Add text to the working of a claim."""
@@ -298,15 +300,14 @@ class Audit(Result):
             if (of_kind := self.verdicts(kind))
         ]
         noted = f" ({', '.join(parts)})" if parts else ""
-        return f"{count(len(self.claims), 'claim')} of this source{noted}.{''.join(counts)}"
+        return f"{count(len(self.claims), 'claim')} of {self._named}{noted}.{''.join(counts)}"
 
     @property
     def headline(self) -> str:
         counts = self.verdicts("own")
         holds, fails = counts.get(REPRODUCED, 0) + counts.get(WITHIN, 0), counts.get(NOT_REPRODUCED, 0)
-        claims = count(len(self.claims), "claim")
-        ends = f"{holds} agree with the article's own numbers and {fails} contradict them"
-        return f"Of {claims} in the article, {ends}." if counts else ""
+        of = f"Of {count(len(self.claims), 'claim')} of {self._named}, {holds} agree with its own numbers"
+        return f"{of} and {fails} contradict them." if counts else ""
 
     def table(self) -> pd.DataFrame:
         rows = [
@@ -316,7 +317,7 @@ class Audit(Result):
             for name, claim in self.claims.items()
         ]
         columns = ["claim", "section", "says", "claimed", "unit", "tested_by", "recomputed", "low", "high"]
-        table = pd.DataFrame(rows, columns=[*columns, *KINDS, "working"])
+        table = pd.DataFrame(rows, columns=[*columns, *KINDS, "measured", "working"])
         return table.assign(off_by=table.recomputed - table.claimed)
 
     def formatted_table(self) -> pd.DataFrame:
@@ -324,7 +325,7 @@ class Audit(Result):
         for row in self.table().itertuples(index=False):
             cells = {"Section": row.section, "The source says": row.says, "Claimed": self._claimed(row.claim)}
             cells["Recomputed"] = self._recomputed(row.claim, row.recomputed, row.unit)
-            cells["By its own numbers"] = "" if row.own == UNTESTED else row.own
+            cells |= {"By its own numbers": "" if row.own == UNTESTED else row.own, "Measured": row.measured}
             cells["By the re-run"] = "" if row.rerun == UNTESTED and row.tested_by not in RERUN else row.rerun
             rows.append(cells | {"Working": row.working})
         return pd.DataFrame(rows)
@@ -352,6 +353,10 @@ class Audit(Result):
         if row["own"] in VERDICTS:
             return ARITHMETIC
         return A_SETTING if claim.tested_by == SETTING else CANNOT if row["own"] == CANNOT else UNTESTED
+
+    @property
+    def _named(self) -> str:
+        return f"“{self.article.title}”" if self.article else "this source"
 
     def _claimed(self, name: str) -> str:
         claim = self.claims[name]

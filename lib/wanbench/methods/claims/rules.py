@@ -162,8 +162,7 @@ def apply_rules(
         for rule in rules:
             if rule.measured == name:
                 bound = rule.bound or as_printed(audit.claims[rule.claim])
-                numbers = None if rule.bound else estimate
                 working = f"{bound.words} {estimate.sentence} {too_little(estimate)}".strip()
-                audit.rerun(rule.claim, bound.verdict(estimate), working, numbers)
+                audit.rerun(rule.claim, bound.verdict(estimate), working, estimate)
         for claim in shown.get(name, ()):
             audit.note(claim, f"{NO_VERDICT} {estimate.sentence}")

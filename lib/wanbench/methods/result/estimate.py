@@ -167,7 +167,7 @@ class Estimate:
 
     def finding(self, name: str, page: str = "") -> Finding:
         """Make a finding from this estimate."""
-        names = ("sentence", "estimate", "low", "high", "unit", "n", "n_regions", "method", "assumption")
+        names = ("sentence", "estimate", "low", "high", "unit", "n", "n_regions", "method", "assumption", "counted")
         about = {each: getattr(self, each) for each in names}
         return Finding(name=name, cautions=self.warnings, page=page, **about)
 

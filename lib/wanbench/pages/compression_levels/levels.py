@@ -11,7 +11,6 @@ import plotly.graph_objects as go
 from wanbench.checks import check_choice
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
-from wanbench.formatting import number
 from wanbench.methods.result import Estimate, RowsResult
 from wanbench.methods.result.means import geometric_mean
 from wanbench.methods.trials.rates import TrialRates
@@ -51,22 +50,21 @@ class Levels(RowsResult):
 
     @property
     def headline(self) -> str:
-        faster, larger = ([number(one.estimate) for one in self.estimates[start::2]] for start in (0, 1))
-        if not faster:
+        if not self.estimates:
             return ""
+        faster, larger = (_range(self.estimates[start::2]) for start in (0, 1))
         return (
-            f"The lowest level of a codec sends {min(faster, key=float)} to {max(faster, key=float)} times as many "
-            f"messages per second as its highest level, and its messages are {min(larger)} to {max(larger)} times as "
-            "large."
+            f"The lowest level of a codec sends {faster} as many messages per second as its highest level, and its "
+            f"messages are {larger} as large."
         )
 
     @property
     def sentence(self) -> str:
         faster, larger = self.estimates[::2], self.estimates[1::2]
-        parts = [_compared(rate, size) for rate, size in zip(faster, larger, strict=True)]
+        parts = "; ".join(_compared(rate, size) for rate, size in zip(faster, larger, strict=True))
         if not parts:
             return "No codec has two levels."
-        return f"Lowest against highest level: {'; '.join(parts)} ({faster[0].basis} of each)."
+        return f"Lowest against highest level: {parts} (95 % intervals in brackets; {faster[0].basis} of each)."
 
     def formatted_table(self) -> pd.DataFrame:
         names = {name: label for name, (label, _) in MEASURES.items()}
@@ -123,6 +121,11 @@ class Levels(RowsResult):
             caption=str(self),
             table=self.rows,
         )
+
+
+def _range(several: tuple[Estimate, ...]) -> str:
+    low, high = (of(several, key=float).formatted for of in (min, max))
+    return f"{low.removesuffix(' times')} to {high}"
 
 
 def _with_ends(one: Estimate) -> str:

@@ -58,7 +58,8 @@ class UnitReadings(RowsResult):
         method = "every value, read in each unit, against the maximum rate of the sender's instance type"
         assumption, basis = "The senders were of the stated instance types, and their limits hold", count(n, "value")
         numbers = len(self.possible), nan, nan
-        return (Estimate(*names, *numbers, "possible readings", n, method, assumption, basis),)
+        unit = "possible reading" if len(self.possible) == 1 else "possible readings"
+        return (Estimate(*names, *numbers, unit, n, method, assumption, basis),)
 
     @property
     def sentence(self) -> str:

@@ -12,7 +12,7 @@ from plotly.subplots import make_subplots
 from wanbench.checks import check_choice
 from wanbench.errors import MissingDataError
 from wanbench.figures import theme
-from wanbench.formatting import count, number, quantity
+from wanbench.formatting import count, interval, number, quantity
 from wanbench.methods.result import Estimate, RowsResult, text_table
 
 from .levels import Changes, find_changes, medians_per_step
@@ -75,10 +75,10 @@ class PairChanges(RowsResult):
         if self.changed.empty:
             return text
         last = self.changed.iloc[0]
+        ratio, ends = interval(last.ratio, last.low, last.high, "times")
         return (
             f"{text} The latest was on {self._date(last.valid_since)}, from {last.from_region} to {last.to_region}: "
-            f"{number(last.ratio, 3)} times the level before (95 % interval {number(last.low, 3)} to "
-            f"{number(last.high, 3)})."
+            f"{ratio} the level before (95 % interval {ends})."
         )
 
     @property

@@ -119,22 +119,10 @@ class Factorial(Result):
         holds, fails, undecided = (int(counts.get(name, 0)) for name in VERDICTS)
         total = count(len(self.combinations), "combination")
         more = f"alving the {word(self.delay)} gains more than doubling the {word(self.rate)}"
-        together = f"({percent(self.thesis.level)} intervals, simultaneous)"
+        together = f"(gains in {word(self.response)}; {percent(self.thesis.level)} intervals, simultaneous)"
         if not holds and not fails:
             return f"Whether h{more} is undecided in all {total} of levels {together}."
         return f"H{more} in {holds} of {total} of levels and less in {fails}; {undecided} are undecided {together}."
-
-    @property
-    def headline(self) -> str:
-        if self.thesis is None:
-            return ""
-        counts = self.combinations.verdict.value_counts()
-        holds, fails, undecided = (int(counts.get(name, 0)) for name in VERDICTS)
-        gains = f"halving the {word(self.delay)} gains more than doubling the {word(self.rate)}"
-        if undecided == len(self.combinations):
-            return f"This experiment cannot say whether {gains}."
-        cases = count(len(self.combinations), "case")
-        return f"In {holds} of {cases} {gains}, in {fails} less; {undecided} are undecided."
 
     def shares_sentence(self) -> str:
         """Say in which shares of the factor space the thesis holds and fails; "" if it was not tested."""

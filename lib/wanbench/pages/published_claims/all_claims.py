@@ -111,7 +111,7 @@ LEFT = {
     ledger.UNTESTED: "were not tested",
 }
 COLUMNS = ["source", "claim", "Section", "The source says", "Claimed", "Recomputed"]
-COLUMNS += [OWN, RERUN, "kind", "page", "Working"]
+COLUMNS += [OWN, "Measured", RERUN, "kind", "page", "Working"]
 
 
 def all_claims(sources: Collection[str] = (), folder: Path | str | None = None) -> AllClaims:
@@ -139,7 +139,7 @@ def all_claims(sources: Collection[str] = (), folder: Path | str | None = None) 
             tested.append(
                 rows.assign(Working="The page that tests this claim has not been made; run 'wanbench report'.")
             )
-    rows = pd.concat(tested, ignore_index=True)[COLUMNS]
+    rows = pd.concat(tested, ignore_index=True).reindex(columns=COLUMNS).fillna("")
     rows = rows[rows.source.isin(articles)]
     order = {source: place for place, source in enumerate(articles)}
     return AllClaims(

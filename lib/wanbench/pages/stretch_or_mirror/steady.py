@@ -72,8 +72,8 @@ class Steady(RowsResult):
         sent = {name: self.of(name, "wan_bytes").estimate for name in self.settings}
         costs = [f"{each * paid.low:.3f} to {each * paid.high:.2f} USD with “{name}”" for name, each in sent.items()]
         return (
-            f"{'; '.join(parts)}. At list prices of {paid.low:g} to {paid.high:g} USD per GB between regions, a GB of "
-            f"payload costs {', '.join(costs)}."
+            f"{'; '.join(parts)} (95 % intervals in brackets). At list prices of {paid.low:g} to {paid.high:g} USD per "
+            f"GB between regions, a GB of payload costs {', '.join(costs)}."
         )
 
     @property
