@@ -65,7 +65,7 @@ def estimate_points(
     figure: go.Figure, at: Iterable[object], estimates: Sequence[Estimate], *, marker: Settings, **more: Any
 ) -> None:
     """Add a trace of estimates with their intervals (see `interval_points`); the hover text gives both as numbers."""
-    texts = [theme.plain(f"{one.formatted} ({one.formatted_interval or 'no interval'})") for one in estimates]
+    texts = [theme.plain(one.with_ends) for one in estimates]
     more = {"text": texts} | more
     numbers = [[getattr(one, name) for one in estimates] for name in ("estimate", "low", "high")]
     interval_points(figure, at, *numbers, marker=marker, **more)

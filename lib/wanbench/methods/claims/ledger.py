@@ -11,7 +11,7 @@ behind its verdicts. Untested claims stay in the table, marked as untested.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from html import escape
 from itertools import product
@@ -23,6 +23,7 @@ import pandas as pd
 from wanbench.checks import check_choice
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.files import replace_file
+from wanbench.findings import Finding
 from wanbench.folders import published_folder
 from wanbench.formatting import count, number
 from wanbench.methods.result import Estimate, Fields, Result
@@ -304,10 +305,16 @@ class Audit(Result):
 
     @property
     def headline(self) -> str:
-        counts = self.verdicts("own")
-        holds, fails = counts.get(REPRODUCED, 0) + counts.get(WITHIN, 0), counts.get(NOT_REPRODUCED, 0)
-        of = f"Of {count(len(self.claims), 'claim')} of {self._named}, {holds} agree with its own numbers"
-        return f"{of} and {fails} contradict them." if counts else ""
+        parts = []
+        for kind, words in KINDS.items():
+            if of := self.verdicts(kind):
+                holds = count(of.get(REPRODUCED, 0) + of.get(WITHIN, 0), "holds", "hold")
+                parts.append(f"{holds} by {words} and {count(of.get(NOT_REPRODUCED, 0), 'fails', 'fail')}")
+        return f"Of {count(len(self.claims), 'claim')} of {self._named}, {'; '.join(parts)}." if parts else ""
+
+    def finding(self, name: str, page: str = "") -> Finding:
+        """Make a finding that counts as an answer of its page, so that a reader sees which claims it bears on."""
+        return replace(super().finding(name, page), answer=True)
 
     def table(self) -> pd.DataFrame:
         rows = [
@@ -317,8 +324,7 @@ class Audit(Result):
             for name, claim in self.claims.items()
         ]
         columns = ["claim", "section", "says", "claimed", "unit", "tested_by", "recomputed", "low", "high"]
-        table = pd.DataFrame(rows, columns=[*columns, *KINDS, "measured", "working"])
-        return table.assign(off_by=table.recomputed - table.claimed)
+        return pd.DataFrame(rows, columns=[*columns, *KINDS, "measured", "working"])
 
     def formatted_table(self) -> pd.DataFrame:
         rows = []

@@ -107,6 +107,11 @@ class Estimate:
         return interval(self.estimate, self.low, self.high, self.unit)[1]
 
     @property
+    def with_ends(self) -> str:
+        """The estimate and the ends of its interval as text, such as "3.30 s (3.14 to 3.59)"."""
+        return f"{self.formatted} ({self.formatted_interval or 'no interval'})"
+
+    @property
     def formatted_level(self) -> str:
         """The confidence level: "95 %"."""
         return percent(self.level)

@@ -128,13 +128,9 @@ def _range(several: tuple[Estimate, ...]) -> str:
     return f"{low.removesuffix(' times')} to {high}"
 
 
-def _with_ends(one: Estimate) -> str:
-    return f"{one.formatted} ({one.formatted_interval or 'no interval'})"
-
-
 def _compared(rate: Estimate, size: Estimate) -> str:
     low, _, high = rate.quantity.partition(": ")[2].partition(" over ")
-    return f"“{low}” sends {_with_ends(rate)} the messages per second of “{high}”, each {_with_ends(size)} as large"
+    return f"“{low}” sends {rate.with_ends} the messages per second of “{high}”, each {size.with_ends} as large"
 
 
 def by_level(rates: TrialRates) -> Levels:

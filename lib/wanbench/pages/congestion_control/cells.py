@@ -118,10 +118,7 @@ class Cells(RowsResult):
 
     @property
     def sentence(self) -> str:
-        falls = ", ".join(
-            f"{one.quantity.removeprefix('slope of ')} {one.formatted} ({one.formatted_interval or 'no interval'})"
-            for one in self.slopes
-        )
+        falls = ", ".join(f"{one.quantity.removeprefix('slope of ')} {one.with_ends}" for one in self.slopes)
         return f"{self.ratio.sentence} There, throughput is proportional to the RTT to the power of: {falls}."
 
     @property

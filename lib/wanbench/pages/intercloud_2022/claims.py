@@ -92,10 +92,7 @@ def throughput_across_clouds(
 
 def _by_clouds(estimates: Mapping[str, Estimate]) -> str:
     """Format estimates by ordered pair of clouds: "aws to gcp 1.2 (1.1 to 1.3); ..."."""
-    return "; ".join(
-        f"{name.replace('->', ' to ')} {estimate.formatted} ({estimate.formatted_interval})"
-        for name, estimate in estimates.items()
-    )
+    return "; ".join(f"{name.replace('->', ' to ')} {estimate.with_ends}" for name, estimate in estimates.items())
 
 
 def _coordinates(audit: Audit, latency_r: Correlations) -> None:

@@ -60,9 +60,7 @@ class ModelFit(Result):
         rtt_and_throughput(figure, frame, frame.model_bps)
         curve = frame.sort_values("rtt_ms")
         add_curve(figure, curve.rtt_ms, curve.model_bps, self.model)
-        parameters = "; ".join(
-            f"{estimate.quantity} {estimate.formatted} ({estimate.formatted_interval})" for estimate in self.estimates
-        )
+        parameters = "; ".join(f"{estimate.quantity} {estimate.with_ends}" for estimate in self.estimates)
         return theme.finish(
             figure,
             name=f"model-{re.sub('[^a-z0-9]+', '-', self.model.lower())}",

@@ -56,9 +56,7 @@ class Gaps(RowsResult):
         planted = self.rows[self.rows.planted != NONE]
         others = self.rows[self.rows.planted == NONE]
         right, wrong = int((planted.named == planted.planted).sum()), int((others.named != NONE).sum())
-        shares = " and ".join(
-            f"{each.quantity}, {each.formatted} ({each.formatted_interval})" for each in self.estimates
-        )
+        shares = " and ".join(f"{each.quantity}, {each.with_ends}" for each in self.estimates)
         return (
             f"The check named {right} of {len(planted)} planted gaps correctly ({int(planted.gone.sum()):,} missing "
             f"records), and found a gap in {wrong} of {len(others)} episodes without a planted gap. Shares with 95 % "

@@ -63,9 +63,9 @@ class Steady(RowsResult):
     @property
     def sentence(self) -> str:
         parts = [
-            f"“{name}” acknowledges after {_text(self.of(name, 'publish_p50_ms'))} and delivers to another "
-            f"region after {_text(self.of(name, 'far_p50_ms'))} (medians), and sends "
-            f"{_text(self.of(name, 'wan_bytes'))} between regions for each byte of payload"
+            f"“{name}” acknowledges after {self.of(name, 'publish_p50_ms').with_ends} and delivers to another "
+            f"region after {self.of(name, 'far_p50_ms').with_ends} (medians), and sends "
+            f"{self.of(name, 'wan_bytes').with_ends} between regions for each byte of payload"
             for name in self.settings
         ]
         paid = price("gcp", "egress between regions", region="North America")
@@ -88,7 +88,7 @@ class Steady(RowsResult):
         return (*notes, *super().cautions)
 
     def formatted_table(self) -> pd.DataFrame:
-        columns = {name: [_text(self.of(name, key)) for key in MEASURES] for name in self.settings}
+        columns = {name: [self.of(name, key).with_ends for key in MEASURES] for name in self.settings}
         return pd.DataFrame({"": [label for label, _ in MEASURES.values()]} | columns)
 
     def figure(self) -> go.Figure:
@@ -109,10 +109,6 @@ class Steady(RowsResult):
             caption=str(self),
             table=self.rows,
         )
-
-
-def _text(one: Estimate) -> str:
-    return f"{one.formatted} ({one.formatted_interval})" if one.formatted_interval else one.formatted
 
 
 def steady(tables: Mapping[str, pd.DataFrame]) -> Steady:

@@ -215,6 +215,11 @@ class Knees(Result):
         return (Estimate(f"knee, {b} over {a}", estimate=value, low=low, high=high, **about),)
 
     @property
+    def headline(self) -> str:
+        at = [f"at {one.knee.formatted} with “{name}”" for name, one in self.knees.items() if one.where not in WITHOUT]
+        return f"The tail of the latency begins to rise {' and '.join(at)}." if at else ""
+
+    @property
     def sentence(self) -> str:
         links = {name: f" The links allow this system {one.formatted}." for name, one in self.links.items()}
         found = [f"System “{name}”: {one.sentence}{links.get(name, '')}" for name, one in self.knees.items()]

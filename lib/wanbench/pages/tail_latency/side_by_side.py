@@ -77,6 +77,13 @@ class SideBySide(Result):
         return tuple(step.ratio for step in reversed(self.steps))
 
     @property
+    def headline(self) -> str:
+        at = {word: [number(one.step) for one in self.steps if one.verdict == word] for word in ("better", "worse")}
+        parts = [f"{word} at {', '.join(steps)}" for word, steps in at.items() if steps]
+        compared = "{} of the latency of “{}”, against that of “{}”,".format(order.name(self.q), *self.names[::-1])
+        return f"{compared} is {' and '.join(parts)} {self.unit}." if parts else ""
+
+    @property
     def sentence(self) -> str:
         p, (a, b), of_word = order.name(self.q), self.names, {}
         for step in self.steps:
