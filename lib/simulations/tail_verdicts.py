@@ -41,8 +41,8 @@ def trial(seed: int, kind: str, n_blocks: int, factor: float) -> list[Outcome]:
         for name, times in (("a", 1.0), ("b", factor))
     ]
     found = verdict(*sides, AT)
-    rows = found.rows.set_index("quantile")
-    out = [Outcome(f"ratio of p{100 * q:g}", MAIN, rows.low[q], rows.high[q], factor) for q in (0.5, 0.99)]
+    rows, ratios = found.rows.set_index("quantile"), dict(zip(AT, found.ratios, strict=True))
+    out = [Outcome(f"ratio of p{100 * q:g}", MAIN, ratios[q].low, ratios[q].high, factor) for q in (0.5, 0.99)]
     for method, column in ((MAIN, "verdict"), (ALONE, "verdict_alone")):
         verdicts = rows[column]
         if factor == 1:

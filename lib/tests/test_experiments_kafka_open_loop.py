@@ -7,9 +7,7 @@ from collections import Counter
 from types import SimpleNamespace
 
 import pytest
-from confluent_kafka import Producer
 from mock_kafka import PARTITIONS, HereHost, MockCluster
-from patience import comes_about
 
 from wanbench.errors import ParameterError
 from wanbench.measure.experiments import ExperimentError, KafkaLoad, KafkaOpenLoop, KafkaTrial, Ping, kafka_trial
@@ -208,36 +206,6 @@ def test_records_of_an_aborted_transaction_have_failed():
     assert error["error"][:2] == ["RuntimeError", "fenced"] and client.aborts == 2 and len(lines) == 3
     assert second["n_failed"] == error["error"][2] > 20
     assert second["n_failed"] + second["n_answered"] == ended["n_handed"] == 200
-
-
-def test_records_sent_again_belong_to_the_second_in_which_that_was_seen():
-    made = process(50.0, 3.0, {0: Client()})
-    counters = {"msgs": 9, "msgq_cnt": 1, "xmit_msgq_cnt": 0}
-    for at_s, sent_again in ((None, 0), (0.3, 1), (0.8, 1), (1.5, 3), (2.5, 3)):
-        made.start_ns = 0 if at_s is None else time.time_ns() - int(at_s * NS)
-        partition = counters | {"txmsgs": 8 + sent_again}
-        made.take_statistics(0, json.dumps({"topics": {"t": {"partitions": {"0": partition}}}}))
-    assert [made._resent_in(second) for second in range(3)] == [1, 2, 0]
-
-
-def test_records_in_flight_when_a_connection_breaks_count_as_sent_again():
-    """librdkafka's own counter of retries leaves them out."""
-    mock = Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1, "test.mock.broker.rtt": 1_000})
-    [broker] = mock.list_topics(timeout=30).brokers.values()
-    seen = [{"topics": {}}]
-    settings = {"bootstrap.servers": f"{broker.host}:{broker.port}", "statistics.interval.ms": 50}
-    client = Producer(settings | {"stats_cb": lambda text: seen.append(json.loads(text))})
-    for _ in range(5):
-        client.produce("t", b"x", partition=0)
-
-    def in_flight(counters):
-        return sum(p["msgs_inflight"] for topic in counters["topics"].values() for p in topic["partitions"].values())
-
-    assert comes_about(lambda: client.poll(0.05) is not None and in_flight(seen[-1]) == 5)
-    assert open_loop_producer.resent(seen[-1]) == 0
-    del mock
-    assert comes_about(lambda: client.poll(0.05) is not None and open_loop_producer.resent(seen[-1]) == 5)
-    client.purge()
 
 
 def test_what_fails_is_counted():

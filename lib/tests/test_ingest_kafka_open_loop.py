@@ -23,7 +23,7 @@ SETTINGS = {
 }  # fmt: skip
 SECOND = {
     "n_due": 2, "n_handed": 2, "n_answered": 2, "n_failed": 0, "n_sent_in": 2, "n_acknowledged_in": 2, "backlog": 1,
-    "blocked_us": 500, "late_max_us": 900, "n_resent_in": 1,
+    "blocked_us": 500, "late_max_us": 900,
 }  # fmt: skip
 LATE = [[0, 1, 9, 1], [0, 2], [0, 1, 400, 1]]
 """Lateness of two processes together: in the last second a record of each is 40 ms late."""

@@ -80,7 +80,7 @@ def test_lost_records_count_as_the_slowest():
     b = system_that_loses("b")
     found = verdict(a, b, 0.95)
     assert overall(found) == "worse" and np.isfinite(found.rows.ratio[0]) and "the ratio is only a limit" in str(found)
-    assert found.rows.high[0] == np.inf and verdict(b, a, 0.95).rows.low[0] == 0
+    assert found.ratios[0].high == np.inf and verdict(b, a, 0.95).ratios[0].low == 0
 
 
 def test_two_systems_that_both_lose_records_are_not_tied():

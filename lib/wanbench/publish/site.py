@@ -176,14 +176,10 @@ class Site:
         kept = earlier if (self.folder / f"{name}.html").exists() else Record(name, "failed")
         self._write(replace(kept, outcome="failed", reason=reason, made_from=""))
 
-    def records(self) -> list[Record]:
-        """Return the state of each notebook's page, in reading order."""
-        return [self.record(path.stem) for path in notebook_paths(self.root)]
-
     def write_front_page(self) -> Path:
         """Write `index.html` from the records of all pages and the findings of published ones, and return its path."""
         self.write_assets()
-        records = self.records()
+        records = [self.record(path.stem) for path in notebook_paths(self.root)]
         made_from = origin()
         shown = [one for one in records if one.title]
         found = self._findings([one.name for one in shown])

@@ -21,6 +21,7 @@ from wanbench.runs import RawFile
 
 from .base import ExperimentError, keep, last_line, run_to_end
 from .load_settings import put_records, rack_of
+from .sampling import BOOT_ID
 from .session import ClientSession, Program, client_command
 
 LEAD_S = 1.0  # time from the start order to the first record; every process must have read the order by then
@@ -265,12 +266,11 @@ tests.
 """
 ONE_CLOCK = "one machine, one clock"
 _MARGIN_S = 15.0  # time for Python to start on a busy host
-_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 def share_clock(source: Host, target: Host) -> bool:
     """Return whether both hosts run on the same kernel (they have the same boot id), and so share a clock."""
-    here, there = (host.run(["cat", _BOOT_ID], timeout_s=_RUN_S, ok=None) for host in (source, target))
+    here, there = (host.run(["cat", str(BOOT_ID)], timeout_s=_RUN_S, ok=None) for host in (source, target))
     return here.returncode == there.returncode == 0 and here.stdout == there.stdout
 
 

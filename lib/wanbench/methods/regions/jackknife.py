@@ -82,10 +82,6 @@ class Sums:
         return self.outer_of_region - np.einsum("gg...->g...", self.outer) / 2
 
     @cached_property
-    def own_cross(self) -> np.ndarray:
-        return self.cross_of_region - np.einsum("gg...->g...", self.cross) / 2
-
-    @cached_property
     def total_outer(self) -> np.ndarray:
         return self.outer_of_region.sum(axis=0) / 2
 
@@ -268,7 +264,8 @@ def leave_out(sums: Sums, components: Components) -> LeaveOut:
     inverse = np.linalg.inv(sums.total_outer)
     largest = np.abs(sums.total_outer).max()
     left, lost = pseudo_inverses(sums.total_outer - sums.own_outer, SINGULAR * largest)
-    without = np.einsum("gab,gb->ga", left, sums.total_cross - sums.own_cross)
+    own_cross = sums.cross_of_region - np.einsum("gg...->g...", sums.cross) / 2
+    without = np.einsum("gab,gb->ga", left, sums.total_cross - own_cross)
     # `neither` sums x x' over the pairs with neither region g nor h, `others` over the pairs of h without g. The
     # coefficients without g and without h share the errors of the former pairs, and effects of regions by the latter.
     neither = sums.total_outer - sums.own_outer[:, None] - sums.own_outer[None, :] + sums.outer

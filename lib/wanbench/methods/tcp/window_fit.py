@@ -98,8 +98,8 @@ class WindowFit(Result):
     capacity: C in bit/s.
     knee_rtt: The RTT from which the window limits, 8 W / C, in ms.
     pairs: Per unordered pair: region_a, region_b, cloud_pair, distance_km, rtt_ms, throughput_bps, implied_window_bytes
-        (throughput x RTT / 8: W if the window were the limit), model_throughput_bps, ratio (measured over model), limit
-        ("window" or "capacity").
+        (throughput x RTT / 8: W if the window were the limit), ratio (measured over model), limit ("window" or
+        "capacity").
     """
 
     TITLE = "Throughput = min(C, 8 W / RTT)"
@@ -209,11 +209,9 @@ def window_of(
         ]
         values[name] = nan if bounds else _in_unit(name, _logarithm(name, fit.level, fit.falling))
     window, capacity = (values[name] if isfinite(values[name]) else inf for name in ("window", "capacity"))
-    model = window_limited_bps(window, frame.rtt_ms, capacity)
     frame = frame.assign(
         implied_window_bytes=frame.throughput_bps * frame.rtt_ms / 1000 / BITS,
-        model_throughput_bps=model,
-        ratio=frame.throughput_bps / model,
+        ratio=frame.throughput_bps / window_limited_bps(window, frame.rtt_ms, capacity),
         limit=np.where(x > fit.falling - fit.level, "window", "capacity"),
     )
     uneven, skewed = _effects(fit, places)

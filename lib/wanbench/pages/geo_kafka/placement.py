@@ -27,8 +27,8 @@ class Placement(Result):
     balanced: Share of topics in which the numbers of partitions led by brokers differ by at most one.
     spread: Share of topics in which each partition has its replicas in as many regions as possible.
     in_sync: Share of topics that were spread in this way and had all replicas in sync at the end of the load.
-    topics: One row per trial and topic: setting, partitions, brokers, fewest, most (partitions that a broker leads),
-        balanced, spread, all_in_sync, moved (partitions not led by their preferred replica).
+    topics: One row per trial and topic: balanced, spread, all_in_sync, moved (partitions not led by their preferred
+        replica).
     """
 
     balanced: Estimate
@@ -56,18 +56,17 @@ def placement(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> Placemen
     rows = rows if rows is None or rows.empty else rates.part(rows)
     if rows is None or rows.empty:
         raise MissingDataError("the run has no placement of replicas.")
-    regions, brokers, topics = rows.region.nunique(), rows.broker.nunique(), []
+    regions, topics = rows.region.nunique(), []
     for key, part in rows.groupby([*KEY, "topic"], sort=False):
         leaders = part[part.leads].groupby("broker").size().reindex(rows.broker.unique(), fill_value=0)
         placed = part.groupby("partition").agg(replicas=("broker", "size"), regions=("region", "nunique"))
         topics.append(
             dict(zip([*KEY, "topic"], key, strict=True))
-            | {"partitions": len(placed), "brokers": brokers, "fewest": leaders.min(), "most": leaders.max()}
             | {"balanced": leaders.max() - leaders.min() <= 1}
             | {"spread": bool((placed.regions == placed.replicas.clip(upper=regions)).all())}
             | {"all_in_sync": bool(part.in_sync.all()), "moved": int((part.leads & (part.replica > 0)).sum())}
         )
-    result = pd.DataFrame(topics).merge(rates.rates[[*KEY, "setting"]], on=KEY)
+    result = pd.DataFrame(topics)
     spread = "In {} of topics every partition had its replicas in as many regions as possible"
     synced = "In {} of topics replicas were in as many regions as possible, and all in sync at the end of the load"
     shares = {

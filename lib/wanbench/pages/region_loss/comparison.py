@@ -105,18 +105,10 @@ class Comparison(Result):
     def table(self) -> pd.DataFrame:
         rows = []
         for name in self.settings:
-            sums, outage, losing = (
-                self.lost.sums(name),
-                self.recovered.of(name, "writes"),
-                self.lost.episodes_with(name),
-            )
+            sums, outage = self.lost.sums(name), self.recovered.of(name, "writes")
             row = {"setting": name, "acknowledged": int(sums.acknowledged), "lost": int(sums.gone)}
-            row |= {
-                "losing_episodes": losing.estimate,
-                "losing_episodes_high": losing.high,
-                "outage_s": outage.estimate,
-            }
-            rows.append(row | {"low_s": outage.low, "high_s": outage.high, "episodes": outage.n})
+            row |= {"outage_s": outage.estimate, "low_s": outage.low, "high_s": outage.high, "episodes": outage.n}
+            rows.append(row)
         return self.abouts.merge(pd.DataFrame(rows), on="setting")
 
     def formatted_table(self) -> pd.DataFrame:

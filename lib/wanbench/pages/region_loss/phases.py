@@ -22,8 +22,7 @@ class Phases(OverEpisodes):
     """
     Durations of the phases of each outage: one row per episode.
 
-    `rows` has the durations of QUANTITIES in s, resolution_s (largest possible error of a time that was sampled) and
-    source (where the end of detection was seen: "samples" of partitions, or the "log" of a node).
+    `rows` has the durations of QUANTITIES in s, and resolution_s (largest possible error of a time that was sampled).
     """
 
     TITLE = "What the outage consists of"
@@ -74,13 +73,13 @@ def _split(episode: Episode, recovered: Recovery) -> Fields | None:
     if changes.empty:
         return None
     noticed, moved = float(changes.min()), float(changes.max())
-    resolution, source = max(_before(episode, noticed), _before(episode, moved)), "samples"
+    resolution = max(_before(episode, noticed), _before(episode, moved))
     events = episode.events
     seen = events.at_s[events.kind.isin(["fenced", "isr-shrunk"])]
     # Events without a partition are elections of a controller.
     elected = events.at_s[(events.kind == "elected") & events.partition.notna()]
     if len(seen):
-        noticed, source, resolution = float(seen.min()), "log", _before(episode, moved)
+        noticed, resolution = float(seen.min()), _before(episode, moved)
     if len(seen) and len(elected):
         moved, resolution = float(elected.max()), 0.0
     streams = recovered.streams
@@ -91,7 +90,7 @@ def _split(episode: Episode, recovered: Recovery) -> Fields | None:
     answered = nan if worst is None else episode.heal_at_s - begin if censored else float(worst.end_s)
     refresh_s = nan if worst is None else max(answered - (moved - begin), 0.0)
     row = {"detection_s": noticed - begin, "election_s": max(moved - noticed, 0.0), "refresh_s": refresh_s}
-    return row | {"refresh_s_censored": censored, "resolution_s": resolution, "source": source}
+    return row | {"refresh_s_censored": censored, "resolution_s": resolution}
 
 
 def _before(episode: Episode, at_s: float) -> float:

@@ -10,11 +10,11 @@ the end re-enter at the start. This keeps the autocorrelation of pauses and late
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, sqrt
+from math import ceil
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from statsmodels.stats.proportion import proportion_confint
 
 from wanbench.checks import check_columns, check_number
 from wanbench.errors import MissingDataError, ParameterError
@@ -183,7 +183,7 @@ def _share(name: str, shares: np.ndarray, n: int, basis: str, warnings: tuple[st
     about: Fields = {"quantity": what, "claim": f"the share of {what} is {{}}"}
     about |= {"method": METHOD, "assumption": ASSUMPTION, "basis": basis, "level": LEVEL, "warnings": warnings}
     low, high = _wilson(shares, n)
-    return Estimate(estimate=observed, low=low, high=high, unit="fraction", n=n, naive=naive, **about)
+    return Estimate(estimate=observed, low=float(low), high=float(high), unit="fraction", n=n, naive=naive, **about)
 
 
 def _wilson(shares: np.ndarray, n: int) -> tuple[float, float]:
@@ -196,7 +196,4 @@ def _wilson(shares: np.ndarray, n: int) -> tuple[float, float]:
     mean = shares[1:].mean()
     binomial = mean * (1 - mean) / n
     effective = n / max(1.0, shares[1:].var() / binomial) if binomial > 0 else float(n)
-    z2, p = stats.norm.ppf((1 + LEVEL) / 2) ** 2, shares[0]
-    middle, half = p + z2 / (2 * effective), sqrt(z2 * (p * (1 - p) + z2 / (4 * effective)) / effective)
-    low, high = ((middle + sign * half) / (1 + z2 / effective) for sign in (-1, 1))
-    return max(0.0, float(low)), min(1.0, float(high))
+    return proportion_confint(shares[0] * effective, effective, 1 - LEVEL, "wilson")

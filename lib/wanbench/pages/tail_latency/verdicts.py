@@ -17,6 +17,7 @@ from math import inf, log, nan
 import numpy as np
 import pandas as pd
 from scipy import stats
+from statsmodels.stats.multitest import multipletests
 
 from wanbench.checks import check_kind
 from wanbench.errors import ParameterError
@@ -59,10 +60,9 @@ class Verdicts(RowsResult):
     """
     Verdicts on two systems a and b, with the ratios of their quantiles (`ratios`), row by row.
 
-    `rows` has the columns `row` (label), `quantile`, `a_ms` and `b_ms` (pooled quantiles), `ratio` (b over a, of
-    typical trials), `low` and `high` (individual interval; 0 or infinite if one system lost records), `n_blocks`,
-    `p_differs` and `p_tied` (adjusted), `verdict` (on b, for all rows together), `verdict_alone` (as if the row were
-    the only one) and `reason` (of "not enough data").
+    `rows` has the columns `row` (label), `quantile`, `ratio` (b over a, of typical trials), `p_differs` and `p_tied`
+    (adjusted), `verdict` (on b, for all rows together), `verdict_alone` (as if the row were the only one) and `reason`
+    (of "not enough data").
     """
 
     ratios: tuple[Estimate, ...]
@@ -89,7 +89,8 @@ def verdicts(
     table = pd.DataFrame([row for row, _ in judged])
     alone = {name: table[name].copy() for name in ("p_differs", "p_tied")}
     for name, p in alone.items():
-        table.loc[p.notna(), name] = holm(p.dropna().to_numpy())
+        if p.notna().any():
+            table.loc[p.notna(), name] = multipletests(p.dropna(), method="holm")[1]
     table["verdict"] = list(map(_verdict, table.ratio, table.p_differs, table.p_tied))
     table["verdict_alone"] = list(map(_verdict, table.ratio, alone["p_differs"], alone["p_tied"]))
     undecided = (table.verdict == VERDICTS[-1]) & (table.reason == "")
@@ -97,18 +98,6 @@ def verdicts(
     single = undecided & (table.verdict_alone != VERDICTS[-1])
     table.loc[single, "reason"] = table.verdict_alone + " if this were the only row, but not for all rows at once"
     return Verdicts(table, tuple(estimate for _, estimate in judged))
-
-
-def holm(p: np.ndarray) -> np.ndarray:
-    """
-    Adjust p-values for testing all of them together (Holm 1979).
-
-    >>> holm(np.array([0.04, 0.01, 0.03])).round(3).tolist()
-    [0.06, 0.03, 0.06]
-    """
-    smallest_first = np.argsort(p)
-    adjusted = np.maximum.accumulate(p[smallest_first] * np.arange(len(p), 0, -1))
-    return np.minimum(adjusted, 1.0)[np.argsort(smallest_first)]
 
 
 def _verdict(ratio: float, p_differs: float, p_tied: float) -> str:
@@ -146,9 +135,8 @@ def _row(label: Hashable, a: TailTrials, b: TailTrials, q: float) -> tuple[Field
     differs, tied = (nan, nan) if reason else _p_values(logs, log(1 + MARGIN), coarse)
     if lost_a or lost_b:  # a limit can only show a difference on its own side, and no tie
         differs, tied = nan if (lost_a and mean > 0) or (lost_b and mean < 0) else differs, nan
-    row = {"row": label, "quantile": q, "a_ms": a.pooled.quantile(q), "b_ms": b.pooled.quantile(q)}
-    row |= {"ratio": estimate.estimate, "low": estimate.low, "high": estimate.high, "n_blocks": len(logs)}
-    return row | {"p_differs": differs, "p_tied": tied, "reason": reason}, estimate
+    row = {"row": label, "quantile": q, "ratio": estimate.estimate, "p_differs": differs, "p_tied": tied}
+    return row | {"reason": reason}, estimate
 
 
 def _coarseness(a: TailTrials, b: TailTrials, q: float) -> float:

@@ -22,14 +22,12 @@ from wanbench.errors import RawDataError
 
 from .content import Source, read_text
 from .iperf3_document import NOTHING, Document, Figures
-from .iperf3_output import BEGINNING, LARGEST_BYTES, WANTED, has_json, is_text, json_documents, text_documents
+from .iperf3_output import BEGINNING, LARGEST_BYTES, REVERSE, WANTED, has_json, is_text, json_documents, text_documents
 from .json_values import Members, text, typed
 from .rows import Row
 
 TOLERANCE = 0.01
 """Allowed relative error of a rate: iperf3 reads the clock at slightly different times for rate and bytes."""
-
-REVERSE = "_bidir_reverse"
 
 
 def read(source: Source) -> dict[str, list[Row]]:

@@ -38,7 +38,7 @@ _UP_TO_NOT_A_NUMBER = re.compile(
 """This pattern matches each character only once, even in an unterminated string, so its time is linear."""
 
 _REPEATED_UNCHANGED = ("sock_bufsize", "sndbuf_actual", "rcvbuf_actual")
-_REVERSE = "_bidir_reverse"
+REVERSE = "_bidir_reverse"
 
 
 def has_json(text: str) -> bool:
@@ -201,7 +201,7 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = {}
     for name, value in pairs:
         if name.startswith("sum") and name in members:
-            name += _REVERSE
+            name += REVERSE
         if name not in members:
             members[name] = value
         elif name not in _REPEATED_UNCHANGED and members[name] != value:
@@ -326,7 +326,7 @@ class _TextTest:
     def _add_sum(self, line: re.Match[str], row: dict[str, Any]) -> None:
         """Keep a summary; the summary of all streams comes last, and replaces those of single streams."""
         row["is_sum"] = line["stream"] == "SUM"
-        suffix = "_bidir_reverse" if line["role"] == "RX" else ""
+        suffix = REVERSE if line["role"] == "RX" else ""
         if line["of"] != "receiver":
             self.sums["sum_sent" + suffix] = row
         if line["of"] != "sender":

@@ -2,8 +2,8 @@
 Count record batches per second in a broker's log, from batch headers alone.
 
 ``python count_batches.py <log folder> <topic>...`` prints a JSON object. Its "rows" are [topic, partition, second
-(Unix), batches, records, bytes]. The rows do not count transaction markers, whose number is "control_batches", or
-incomplete batches at the end, which are still being written and whose size is "cut_bytes".
+(Unix), batches, records, bytes]. The rows do not count transaction markers, or incomplete batches at the end, which are
+still being written and whose size is "cut_bytes".
 
 A batch belongs to the second of its largest timestamp: the time of appending if the topic uses LogAppendTime, otherwise
 the creation time of its youngest record. Format: https://kafka.apache.org/documentation/#recordbatch. Imports only the
@@ -36,20 +36,18 @@ def count(folder: Path, topics: Sequence[str]) -> dict[str, object]:
     Raise LogError if the folder does not exist, or a segment contains anything but batches of format 2.
     """
     counts: dict[tuple[str, int, int], list[int]] = {}
-    control = cut = 0
+    cut = 0
     for topic, partition, path in segments(Path(folder), topics):
         for second, records, size, is_control in batches(path):
             if second is None:
                 cut += size
-            elif is_control:
-                control += 1
-            else:
+            elif not is_control:
                 row = counts.setdefault((topic, partition, second), [0, 0, 0])
                 row[0] += 1
                 row[1] += records
                 row[2] += size
     rows = [[*key, *row] for key, row in sorted(counts.items())]
-    return {"rows": rows, "control_batches": control, "cut_bytes": cut}
+    return {"rows": rows, "cut_bytes": cut}
 
 
 def segments(folder: Path, topics: Sequence[str]) -> Iterator[tuple[str, int, Path]]:

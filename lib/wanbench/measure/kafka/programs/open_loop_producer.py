@@ -20,11 +20,9 @@ second of the schedule, and one with `ended`. The object of a second holds
     n_sent_in, n_acknowledged_in   records handed over, and acknowledged, during this second
     backlog         records due so far that were neither acknowledged nor failed at the end of this second
     blocked_us      time in this second during which a record waited for room in a queue
-    n_resent_in     records sent again during this second, because a request failed or timed out
 """
 
 import gc
-import json
 import os
 import sys
 import threading
@@ -38,7 +36,6 @@ from . import clients
 from .clients import HEAD, NAP_S, NS, RECORD, WARM_UP, WARM_UP_S, bucket, elapsed_ns, flat, line, n_records, put
 
 TICK_S = 0.001  # length of a tick; one sleep per record, at several thousand a second, would take 10 % of a processor
-STATISTICS = {"statistics.interval.ms": 500}  # librdkafka then reports its counters at least once in every second
 STOPPED_S = 1.0  # less than the time after which a program that is asked to stop is killed
 COMMIT_S = 10.0  # timeout of a commit, and again of an abort; together less than the session's timeout at the end
 
@@ -149,25 +146,6 @@ class Producer:
                     self._fail(sequence, failed)
 
 
-def resent(statistics: dict[str, Any]) -> int:
-    """
-    Return the number of retransmissions of records, including those that wait to be sent, from librdkafka's statistics.
-
-    This is the number of all transmissions minus the number of records that have left the queues. Partition -1 is left
-    out: it has the records whose partition is not known yet, which are counted again in their partition.
-
-    >>> counters = {"txmsgs": 7, "msgs": 10, "msgq_cnt": 3, "xmit_msgq_cnt": 1}
-    >>> resent({"topics": {"t": {"partitions": {"0": counters, "-1": {"msgs": 10}}}}})
-    1
-    """
-    return sum(
-        counts["txmsgs"] - counts["msgs"] + counts["msgq_cnt"] + counts["xmit_msgq_cnt"]
-        for topic in statistics["topics"].values()
-        for number, counts in topic["partitions"].items()
-        if number != "-1"
-    )
-
-
 class Process:
     """All producers of one process, with the results of each second of the schedule."""
 
@@ -185,13 +163,6 @@ class Process:
         self.late_max_us = Counter()
         self.backlog: dict[int, int] = {}
         self.blocked_ns = Counter()
-        self.resent = defaultdict(dict)
-        """For each producer, the number of records sent again up to each second."""
-
-    def take_statistics(self, producer: int, text: str) -> None:
-        """Record how many records a producer has sent again, from librdkafka's counters in JSON."""
-        second = (time.time_ns() - self.start_ns) // NS if self.start_ns else -1
-        self.resent[producer][second] = resent(json.loads(text))
 
     def stop(self, *_: object) -> None:
         """Stop sending and waiting, so that the results are printed."""
@@ -287,14 +258,6 @@ class Process:
     def _outstanding(self) -> int:
         return self.n_due - sum(producer.n_settled for producer in self.producers)
 
-    def _resent_in(self, second: int) -> int:
-        """Return the number of records sent again during a second."""
-
-        def until(last: int) -> int:
-            return sum(max((n for at, n in of.items() if at <= last), default=0) for of in self.resent.values())
-
-        return until(second) - until(second - 1)
-
     def drain(self) -> None:
         """Wait for the end of the schedule, then up to `drain_s` for answers, or `STOPPED_S` if stopped before it."""
         early, end_ns = self.stopped, self.start_ns + round(self.length_s * NS)
@@ -328,7 +291,6 @@ class Process:
                     "n_acknowledged_in": sum(p.acknowledged_in[second] for p in self.producers),
                     "backlog": self.backlog.get(second),
                     "blocked_us": self.blocked_ns[second] // 1_000,
-                    "n_resent_in": self._resent_in(second),
                     "late_max_us": self.late_max_us[second],
                     "late": flat(self.late[second]),
                     "publish": flat(published),
@@ -363,8 +325,7 @@ def main() -> int:
     for number in arguments.producers:
         topic = arguments.topics[number % len(arguments.topics)]
         settings = clients.client_settings(arguments.client, arguments.settings)
-        settings |= STATISTICS | {"client.id": f"open-loop-producer-{number}"}
-        settings |= {"stats_cb": partial(process.take_statistics, number)}
+        settings["client.id"] = f"open-loop-producer-{number}"
         if arguments.transaction_ms:
             settings["transactional.id"] = f"{topic}-{number}"
         client, transaction_s = confluent_kafka.Producer(settings), arguments.transaction_ms / 1_000
