@@ -299,13 +299,13 @@ def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, ag
         for job in sorted(jobs, key=lambda job: kind(read_notebook(job.notebook)) == LEDGER):  # after those it collects
             record = site.record(job.notebook.stem)
             if not again and record.outcome == "published" and record.made_from == _made_from(job, site):
-                print(f"{job.notebook.stem}: the page is up to date", file=stream, flush=True)
+                print(f"{job.notebook.stem}: the page is up to date", file=said, flush=True)
                 continue
             reason = publish_page(job, site, renderer, said)
             if reason:
                 reason += f" Nothing was measured. {job.replay_reason}" if job.replay_reason else ""
                 site.record_failed(job.notebook.stem, reason)
-                print(f"{job.notebook.stem} is not published: {reason}", file=stream, flush=True)
+                print(f"{job.notebook.stem} is not published: {reason}", file=said, flush=True)
         if site.is_scratch:
             site.write_assets()
         else:
