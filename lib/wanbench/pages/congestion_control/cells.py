@@ -119,7 +119,7 @@ class Cells(RowsResult):
     @property
     def sentence(self) -> str:
         falls = ", ".join(f"{one.quantity.removeprefix('slope of ')} {one.with_ends}" for one in self.slopes)
-        return f"{self.ratio.sentence} There, throughput is proportional to the RTT to the power of: {falls}."
+        return f"{self.ratio.sentence} There, throughput follows a power of the RTT: {falls} (95 % intervals)."
 
     @property
     def headline(self) -> str:

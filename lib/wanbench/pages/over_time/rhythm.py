@@ -52,7 +52,7 @@ class Rhythm(RowsResult):
             low, high, at = of.loc[of.ratio.idxmin()], of.loc[of.ratio.idxmax()], "at" if part == "hour" else "on"
             texts.append(
                 f"By {part}, the {name} goes from {_percent(low)} {at} {low['at']} to {_percent(high)} {at} "
-                f"{high['at']}; {len(apart)} of {count(len(of), part)} differ from the mean."
+                f"{high['at']}; {len(apart)} of {count(len(of), part)} differ from the mean (95 % intervals)."
             )
         return " ".join(texts)
 
