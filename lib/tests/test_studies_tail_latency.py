@@ -127,7 +127,7 @@ def test_verdicts_are_those_that_were_made(by_rate):
     assert by_rate.steps[-1].ratio.low < 1.5**6 / 1.5 < by_rate.steps[-1].ratio.high
     assert by_rate.steps[2].kept_up == (False, True)
     assert by_rate.headline.startswith("p99 of the latency of “near”, against that of “plain”, is better at ")
-    assert by_rate.headline.endswith(" and worse at 500, 1,500 records/s.")
+    assert by_rate.headline.endswith(" records/s, and worse at 500 and 1,500 records/s.")
     assert "“plain” fell behind in at least one trial at 2,500, 4,000, 5,500 records/s" in str(by_rate)
 
 

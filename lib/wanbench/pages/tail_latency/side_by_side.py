@@ -79,9 +79,10 @@ class SideBySide(Result):
     @property
     def headline(self) -> str:
         at = {word: [number(one.step) for one in self.steps if one.verdict == word] for word in ("better", "worse")}
-        parts = [f"{word} at {', '.join(steps)}" for word, steps in at.items() if steps]
+        listed = {word: " and ".join(filter(None, (", ".join(of[:-1]), of[-1]))) for word, of in at.items() if of}
+        parts = [f"{word} at {steps} {self.unit}" for word, steps in listed.items()]
         compared = "{} of the latency of “{}”, against that of “{}”,".format(order.name(self.q), *self.names[::-1])
-        return f"{compared} is {' and '.join(parts)} {self.unit}." if parts else ""
+        return f"{compared} is {', and '.join(parts)}." if parts else ""
 
     @property
     def sentence(self) -> str:
