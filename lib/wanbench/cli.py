@@ -359,9 +359,9 @@ def claims_command(arguments: argparse.Namespace) -> int:
 
     audit = check_claims(arguments.file)
     page = write_claims_page(audit, scratch_folder() / "claims" / f"{arguments.file.stem}.html")
-    for row in audit.formatted_table().itertuples(index=False):
-        verdict, says, claimed, working = row[4], row[1], row[2], row[6]
-        print(f"{verdict:24}{says}{f' [{claimed}]' if claimed else ''}\n{'':24}{working}")
+    for row in audit.formatted_table().to_dict("records"):
+        claimed = f" [{row['Claimed']}]" if row["Claimed"] else ""
+        print(f"{row['By its own numbers']:24}{row['The source says']}{claimed}\n{'':24}{row['Working']}")
     print(f"\n{audit.sentence} {page}")
     return 0
 
