@@ -87,7 +87,7 @@ def test_ten_per_cent_are_found_and_written(slower, tmp_path, capsys):
     changed = sum(row["verdict"] == "changed" for row in found["comparisons"])
     assert sum(int(suite.get("failures")) for suite in suites.values()) == changed
     case = suites["RTT"].find("testcase[@name='all']")
-    assert case.find("failure").get("message").startswith("B is 1.09")
+    assert case.find("failure").get("message").startswith("B is 1.1")
     page = files["page"].read_text()
     assert "path_inflation" in page and "Plotly.newPlot" in page and "How the set-ups differ" in page
     assert (tmp_path / "plotly.min.js").stat().st_size > 1e6
