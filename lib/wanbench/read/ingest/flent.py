@@ -42,7 +42,7 @@ def read(source: Source) -> dict[str, pd.DataFrame]:
                 rows["pings"].append(_ping(series, values) | _start(metadata))
             elif "COMMAND" in series and unit == "Mbits/s":
                 rows["transfers"].append(_transfer(name, series, values) | _start(metadata))
-        except (TypeError, ValueError, AttributeError) as error:
+        except (TypeError, ValueError, OverflowError, AttributeError) as error:
             raise RawDataError(path, None, f"{name}: {error}", "metadata as flent writes it") from None
     if not any(rows.values()):
         raise RawDataError(path, None, ", ".join(about)[:80] or "no series", "a series in ms or Mbits/s")
