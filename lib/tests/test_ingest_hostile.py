@@ -2,7 +2,9 @@
 
 import json
 import re
+import signal
 import tracemalloc
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,11 +13,13 @@ from reading import read_echoes, read_iperf3
 from wanbench.errors import RawDataError
 from wanbench.read.ingest import (
     broker_metrics,
+    broker_pauses,
     host_metrics,
     iperf3,
     iperf3_output,
     json_values,
     kafka_load,
+    netperf,
     openmessaging,
     ping,
 )
@@ -50,6 +54,29 @@ def test_json_of_many_documents_is_refused_at_the_first_that_is_none_of_iperf3()
     with pytest.raises(RawDataError) as error:
         read_iperf3(b'{"a": "0123456789"}\n' * 10 + b'{"b": ')
     assert error.value.line_number == 1
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        (broker_pauses.read, "2026-11-25T14:20:17.311Z INFO [LocalLog partition={long}\n"),
+        (netperf.read, "TCP RR TEST from a to b\nTCP RR TEST from {long} b\n"),
+    ],
+)
+def test_a_line_of_a_megabyte_is_passed_a_few_times(read, text, tmp_path):
+    def too_long(*_):
+        raise TimeoutError("5 s of processor time, where 0.1 s are usual and the square of the length takes minutes")
+
+    path = tmp_path / "broker-1.server.log"
+    path.write_text(text.format(long="a" * 1_000_000))
+    earlier = signal.signal(signal.SIGVTALRM, too_long)
+    signal.setitimer(signal.ITIMER_VIRTUAL, 5)
+    try:
+        with suppress(RawDataError):
+            read(path)
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, earlier)
 
 
 @pytest.mark.parametrize("text", ['{"start": "' + "x" * 1000, '{"start": "' + '\\"' * 1000, '{"a": "nan'])

@@ -19,6 +19,9 @@ from .rows import Row, fitting
 MOST_BYTES = 50_000_000
 """Largest allowed file: about 50,000 tests of 1 kB each."""
 
+LONGEST_BANNER = 1_000
+"""It names two hosts, of at most 255 characters each; matching a longer line may take long."""
+
 BANNER = re.compile(
     r"(?:MIGRATED |OMNI )?(?P<test>[\w/ ]+?) TEST (?:from \S+.* )?to .*?(?:: first burst (?P<burst>\d+))?\s*"
 )
@@ -60,7 +63,8 @@ def read(source: content.Source) -> dict[str, pd.DataFrame]:
     """
     path, text = content.read_text(source, most_bytes=MOST_BYTES)
     lines = text.splitlines()
-    starts = [(k, found) for k, line in enumerate(lines) if (found := BANNER.fullmatch(line.strip()))]
+    short = ((k, line.strip()) for k, line in enumerate(lines) if len(line) <= LONGEST_BANNER)
+    starts = [(k, found) for k, line in short if (found := BANNER.fullmatch(line))]
     if not starts:
         first = next((k for k, line in enumerate(lines) if line.strip()), 0)
         found = lines[first] if lines else "nothing"
