@@ -16,7 +16,9 @@ from test_figures import MAKERS
 from wanbench import cli
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
+from wanbench.publish.cells import Parts
 from wanbench.publish.figures import canvas, fitted, read_figure, stamped
+from wanbench.publish.page import _cover as cover_of
 from wanbench.publish.pictures import EXPORT_PX, Renderer, browser, export, find_figure, snippet
 from wanbench.publish.provenance import LICENCE, Source, source_of
 
@@ -36,6 +38,14 @@ def figure(title="Latency & distance", **more):
     layout = {"title": {"text": theme.plain(title), "subtitle": {"text": "A line."}}, "margin": {"t": 79}}
     meta = {"name": "rtt", "alt": 'It "rises" <so>.', "caption": "Made up.", "csv": "km,ms,of\n1,2.5,a\n"}
     return read_figure({"data": [], "layout": layout | {"meta": meta} | more}, 1, set())
+
+
+def test_a_tall_figure_is_a_cover_only_if_the_notebook_chooses_it():
+    tall, low = replace(figure(height=1_400), name="tall"), figure(height=400)
+    drawn = {tall.name, low.name}
+    assert cover_of(Parts([], figures=[tall, low]), drawn) == low.name
+    assert cover_of(Parts([], figures=[tall]), drawn) == ""
+    assert cover_of(Parts([], figures=[tall, low], cover=tall), drawn) == "tall"
 
 
 def notebook(code="", tag="cover"):

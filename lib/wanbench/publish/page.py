@@ -144,8 +144,12 @@ def _basis(where: str, days: tuple[str, ...], replay_reason: str | None, is_demo
     return f"{measured} This page shows that recording. {replay_reason}" if replay_reason else measured
 
 
+_TALLEST_PX = 1_000
+"""A cover is 450 px high: its text would be half as large as in a figure of this height, and hard to read."""
+
+
 def _cover(cells: Parts, drawn: set[str]) -> str:
-    wanted = [cells.cover] if cells.cover else cells.figures
+    wanted = [cells.cover] if cells.cover else [one for one in cells.figures if (one.height_px or 0) <= _TALLEST_PX]
     return next((figure.name for figure in wanted if figure.name in drawn), "")
 
 
