@@ -36,7 +36,7 @@ SAMPLES = {"broker_pauses": "kafka_cluster", "kafka_load": "kafka_perf", "route"
 MOST_S_PER_MB, MOST_TIMES = 1.0, 10
 OWN_S, OWN_MB = 1.0, 30
 """What a small file may take: a pause of the machine, and libraries that load on first use."""
-HANGS_S, PING_LINE = 20, 64
+HANGS_S, MOST_S, PING_LINE = 20, 600, 64
 LARGEST_SEED, LARGE = 50_000, 1_000_000
 ODD = [
     "\\x00", "\\xff\\xfe", "\\xe2\\x80\\xae", "\\x0d", "\\x0a\\x0a", "-1", "1e308", "nan", "-inf", "999999999999999999",
@@ -88,7 +88,7 @@ def problem(read, path: Path, times: float = 1) -> str:
     size_mb = max(path.stat().st_size, unpacked(path)) / 1e6
     before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000, time.process_time()
     signal.signal(signal.SIGVTALRM, hangs)
-    signal.setitimer(signal.ITIMER_VIRTUAL, times * (HANGS_S + size_mb))
+    signal.setitimer(signal.ITIMER_VIRTUAL, min(times * (HANGS_S + size_mb), MOST_S))
     try:
         read(path)
     except RawDataError as error:

@@ -47,11 +47,11 @@ TAB_STOPS = """[...document.querySelectorAll("a[href], button, input, select, su
 
 @contextmanager
 def offline_browser(screen=WIDE):
-    """A context of a fresh browser that has no network, with a screen of this size."""
+    """A context of a fresh browser without a network, with a screen of this size, where links scroll at once."""
     with playwright.sync_playwright() as driver:
         started = driver.chromium.launch(executable_path=browser(), args=["--no-sandbox"])
         try:
-            yield started.new_context(offline=True, viewport=screen)
+            yield started.new_context(offline=True, viewport=screen, reduced_motion="reduce")
         finally:
             started.close()
 

@@ -92,7 +92,9 @@ def inside(folder: Path, path: object, source: Path, line_number: int | None) ->
     `line_number` of the file `source`.
     """
     if isinstance(path, str) and path and not re.search(r"[\\\0\ud800-\udfff]", path):
-        is_plain = not PurePosixPath(path).is_absolute() and ".." not in PurePosixPath(path).parts
-        if is_plain and (folder / path).resolve().is_relative_to(folder.resolve()):
+        parts = PurePosixPath(path).parts
+        is_plain = not path.startswith("/") and ".." not in parts
+        links = (os.path.islink(os.path.join(folder, *parts[: k + 1])) for k in range(len(parts)))
+        if is_plain and (not any(links) or (folder / path).resolve().is_relative_to(folder.resolve())):
             return path
     raise RawDataError(source, line_number, path, "a relative path inside the run folder")

@@ -143,8 +143,9 @@ def decoded(text: str) -> tuple[np.ndarray, np.ndarray]:
         raise refusal("histogram", text, f"an HdrHistogram in V2 encoding ({error})") from None
     counts = np.frombuffer(histogram.counts, dtype=f"u{histogram.word_size}")
     filled = np.flatnonzero(counts)
-    values = [histogram.get_highest_equivalent_value(histogram.get_value_from_index(int(index))) for index in filled]
-    return np.array(values, dtype=np.int64), counts[filled].astype(float)
+    shift = (filled // histogram.sub_bucket_half_count - 1).clip(0)  # bits of a value that its bucket leaves out
+    above = (filled - shift * histogram.sub_bucket_half_count + 1) << (shift + histogram.unit_magnitude)
+    return above - 1, counts[filled].astype(float)
 
 
 def summed(units: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:

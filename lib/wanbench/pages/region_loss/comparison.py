@@ -80,7 +80,7 @@ class Comparison(Result):
                 f"was {low.estimate:.1f} to {limit}{high.estimate:.1f} s, by setting, and the longest outage of a "
                 f"partition was {self._longest(names)}."
             )
-        return " ".join(parts)
+        return "\n".join(parts)
 
     def _outages(self, name: str) -> list[str]:
         """Return two medians as text: the outage of all writes, and that of the partition blocked longest."""

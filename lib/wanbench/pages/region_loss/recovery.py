@@ -60,7 +60,7 @@ class Recovery(OverEpisodes):
                 f"“{name}”: outside the affected region no write was acknowledged for a median of {whole}. For "
                 f"the worst partition, no write was acknowledged for {worst} and nothing was read for {reads}."
             )
-        return " ".join(parts)
+        return "\n".join(parts)
 
     def figure(self) -> go.Figure:
         """Draw the outages of every episode and their medians: a row per setting, a colour per quantity."""

@@ -48,7 +48,7 @@ class DiskCredits(OverEpisodes):
             after = f"after {written.formatted_with_interval} were written, which shows {shows}; {was_set}"
             then = after if written.n else "so no burst credit was used up"
             parts.append(f"With “{name}” p99 rose in {written.n} of {count(len(rows), 'episode')}, {then}.")
-        return " ".join(parts)
+        return "\n".join(parts)
 
 
 def disk_credits(measured: DisturbedTrials) -> DiskCredits:

@@ -80,7 +80,7 @@ class Degraded(RowsResult):
 
     @property
     def sentence(self) -> str:
-        return " ".join(self._effect(name, demotes) for name, demotes in self.arms)
+        return "\n".join(self._effect(name, demotes) for name, demotes in self.arms)
 
     def _effect(self, name: str, demotes: bool) -> str:
         own, not_tested = self.arm(name, demotes), f"Demotion was not tested under “{name}”"

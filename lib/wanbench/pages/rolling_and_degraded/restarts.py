@@ -109,7 +109,7 @@ class Restarts(OverEpisodes):
                 f"In at most {number(100 * (1 - self.limit_level), 0)} % of undisturbed periods of the same length, "
                 "p99 also exceeds the limit."
             )
-        return " ".join(parts)
+        return "\n".join(parts)
 
 
 def restarts(measured: DisturbedTrials) -> Restarts:

@@ -104,7 +104,7 @@ class RegionLosses(OverEpisodes):
                 f"{int(sums.back_skipped):,}."
             )
             parts.append(text + (back if sums.only_second else "") + (returned if own.went_back.any() else ""))
-        return " ".join(parts)
+        return "\n".join(parts)
 
     def formatted_table(self) -> pd.DataFrame:
         sums = self.rows.groupby("setting", sort=False)[list(COUNTS)].sum()

@@ -71,8 +71,8 @@ class Steady(RowsResult):
         paid = price("gcp", "egress between regions", region="North America")
         sent = {name: self.of(name, "wan_bytes").estimate for name in self.settings}
         costs = [f"{each * paid.low:.3f} to {each * paid.high:.2f} USD with “{name}”" for name, each in sent.items()]
-        return (
-            f"{'; '.join(parts)} (95 % intervals in brackets). At list prices of {paid.low:g} to {paid.high:g} USD per "
+        return ";\n".join(parts) + (
+            f" (95 % intervals in brackets).\nAt list prices of {paid.low:g} to {paid.high:g} USD per "
             f"GB between regions, a GB of payload costs {', '.join(costs)}."
         )
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from hdrh.histogram import HdrHistogram
 
@@ -249,6 +250,11 @@ def encoded_counts(counts: Mapping[int, int]) -> str:
     an hour.
     """
     histogram = HdrHistogram(LOWEST_US, HIGHEST_US, DIGITS)
-    for value, count in counts.items():
-        histogram.record_value(min(max(value, 0), HIGHEST_US), count)
+    values = np.fromiter(counts, np.int64).clip(0, HIGHEST_US)
+    half = histogram.sub_bucket_half_count
+    shift = (np.frexp(values)[1] - half.bit_length()).clip(0)  # bits of a value that its bucket leaves out
+    filled = np.frombuffer(histogram.counts, np.uint64)
+    np.add.at(filled, (values >> shift) + half * shift, np.fromiter((n % 2**64 for n in counts.values()), np.uint64))
+    histogram.record_value(int(values.max(initial=0)), 0)  # so that the histogram knows its largest value
+    histogram.total_count = sum(counts.values())
     return histogram.encode().decode()
