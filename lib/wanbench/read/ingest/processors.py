@@ -19,7 +19,7 @@ import pandas as pd
 from wanbench.errors import RawDataError
 
 from .content import read_bytes
-from .json_values import Members, object_of_line, read_json
+from .json_values import Members, object_of_line, read_json, text
 from .rows import fitting
 
 LARGEST_BYTES = 2**28
@@ -65,7 +65,7 @@ def read_machines(path: str | Path) -> dict[str, pd.DataFrame]:
     rows, origin = [], []
     for at_s, sample in samples:
         machine, programs = sample.values.get("machine") or [], sample.members("programs")
-        used = {name: programs.number(name, most=MOST) for name in programs.values}
+        used = {text(name): programs.number(name, most=MOST) for name in programs.values}
         is_whole = isinstance(machine, list) and len(machine) == 8 and all(type(n) is int and n >= 0 for n in machine)
         if not is_whole or None in used.values():
             sample.refuse(str(sample.values)[:100], OF_MACHINE[1])
