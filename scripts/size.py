@@ -13,6 +13,7 @@ import ast
 import json
 import sys
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(sys.argv[1]) if __name__ == "__main__" and sys.argv[1:] else Path(__file__).parents[1]
@@ -31,10 +32,17 @@ PATHS = {module_name(path): path for path in sorted(LIBRARY.rglob("*.py"))}
 TREES = {name: ast.parse(path.read_text()) for name, path in PATHS.items()}
 
 
+@cache
+def walk(node: ast.AST) -> tuple[ast.AST, ...]:
+    """Return a node and all below it."""
+    return tuple(ast.walk(node))
+
+
+@cache
 def lines(name: str) -> tuple[int, int]:
     """Count the lines of code and of docstrings of a module."""
     text, documented = PATHS[name].read_text().splitlines(), set()
-    for node in ast.walk(TREES[name]):
+    for node in walk(TREES[name]):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             documented |= set(range(node.lineno, node.end_lineno + 1))
     code = [at for at, line in enumerate(text, 1) if line.strip() and not line.strip().startswith("#")]
@@ -44,7 +52,7 @@ def lines(name: str) -> tuple[int, int]:
 def imported(node: ast.AST, name: str) -> dict[str, tuple[str, str]]:
     """Map the names that the imports below a node bind to (module, name in it); "" for the module itself."""
     names = {}
-    for each in ast.walk(node):
+    for each in walk(node):
         if isinstance(each, ast.ImportFrom):
             here = name.split(".") if PATHS.get(name, Path()).name == "__init__.py" else name.split(".")[:-1]
             start = ".".join(here[: len(here) - each.level + 1]) if each.level else ""
@@ -65,7 +73,7 @@ def defined(tree: ast.Module) -> dict[str, list[ast.stmt]]:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             found[node.name].append(node)
         elif not isinstance(node, ast.Import | ast.ImportFrom):
-            for each in ast.walk(node):
+            for each in walk(node):
                 if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
                     found[each.id].append(node)
     return found
@@ -74,6 +82,7 @@ def defined(tree: ast.Module) -> dict[str, list[ast.stmt]]:
 DEFINED = {name: defined(tree) for name, tree in TREES.items()}
 
 
+@cache
 def resolve(module: str, name: str) -> tuple[str, str] | None:
     """Return where a name of a module is defined: (module, name), or (module, "") if it is a module."""
     for _ in range(9):  # through at most so many packages that hand a name on
@@ -96,7 +105,7 @@ def used(node: ast.AST, module: str, names: dict[str, tuple[str, str]]) -> set[t
             return owner if owner[1] else resolve(owner[0], each.attr)
         return None
 
-    here = [value(each) for each in ast.walk(node) if isinstance(each, ast.Name | ast.Attribute)]
+    here = [value(each) for each in walk(node) if isinstance(each, ast.Name | ast.Attribute)]
     here += [resolve(*one) for one in imported(node, module).values() if one[1]]
     return {each for each in here if each and each[1]}
 

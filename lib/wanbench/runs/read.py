@@ -348,9 +348,13 @@ def find(data_folder: str | Path, campaign: str | None = None) -> list[Run]:
     campaigns = [path.name for path in (Path(data_folder) / "raw").glob("*") if path.is_dir()]
     if campaign is not None and campaigns:
         check_choice("campaign", campaign, campaigns)
-    pattern = f"{campaign or '*'}/*/{journal.NAME}"
-    folders = [path.parent for path in (Path(data_folder) / "raw").glob(pattern)]
-    return [Run.open(folder) for folder in sorted(folders, key=lambda folder: (folder.name, str(folder)))]
+    return [Run.open(folder) for folder in run_folders(data_folder, campaign or "*")]
+
+
+def run_folders(data_folder: str | Path, campaigns: str = "*") -> list[Path]:
+    """List the folders raw/<campaign>/<run id> under a data folder that hold a journal, oldest first; open none."""
+    folders = [path.parent for path in (Path(data_folder) / "raw").glob(f"{campaigns}/*/{journal.NAME}")]
+    return sorted(folders, key=lambda folder: (folder.name, str(folder)))
 
 
 @dataclass(frozen=True, repr=False)

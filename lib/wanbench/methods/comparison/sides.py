@@ -20,7 +20,8 @@ from wanbench.methods.tails import distribution
 from wanbench.methods.time import series
 from wanbench.methods.trials.rates import KEY, largest_quantiles, trial_rates
 from wanbench.read import ingest
-from wanbench.runs import Run, find, journal
+from wanbench.runs import Run, journal
+from wanbench.runs.read import run_folders
 
 TRIAL_VALUES = {
     "records_per_s": ("records received by the brokers", "records/s"),
@@ -68,10 +69,11 @@ def side(text: str) -> Side:
             return Side(text, findings=found, notes=_not_done(folder))
         raise refusal(text, "a folder without a journal or findings", ALLOWED)
     name, _, date = text.partition("@")
-    known = [run for at in (data_folder(), samples_folder()) for run in find(at)]
-    runs = [run for run in known if name in (run.run_id, run.campaign)]
+    known = [folder for at in (data_folder(), samples_folder()) for folder in run_folders(at)]
+    runs = [Run.open(folder) for folder in known if name in (folder.name, folder.parent.name)]
     if not runs:
-        raise refusal("run", text, f"{ALLOWED}; campaigns are {', '.join(sorted({run.campaign for run in known}))}")
+        campaigns = sorted({folder.parent.name for folder in known})
+        raise refusal("run", text, f"{ALLOWED}; campaigns are {', '.join(campaigns)}")
     dated = {run.run_id: run for run in reversed(runs) if run.facts()["started_at_utc"].startswith(date)}
     if not dated:
         days = sorted({run.facts()["started_at_utc"][:10] for run in runs})
