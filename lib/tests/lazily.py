@@ -1,15 +1,16 @@
 """Packages that take seconds to import, imported at their first use: each process of the tests collects all tests."""
 
-import sys
-from importlib.util import LazyLoader, find_spec, module_from_spec
+from importlib import import_module
 
 
-def lazily(name):
-    """The module of this name, which must be installed; it is imported when an attribute is first asked for."""
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = find_spec(name)
-    spec.loader = LazyLoader(spec.loader)
-    module = sys.modules[name] = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+class lazily:  # noqa: N801  # used as a function
+    """
+    The module of this name, imported when an attribute is first asked for. Unlike that of `importlib.util.LazyLoader` it
+    is not among the imported ones until then: Hypothesis asks each of those for its file.
+    """
+
+    def __init__(self, name):
+        self._name = name
+
+    def __getattr__(self, attribute):
+        return getattr(import_module(self._name), attribute)
