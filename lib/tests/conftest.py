@@ -47,7 +47,7 @@ def pytest_configure(config):
     what they start would ignore them as well.
     """
     if hasattr(config.option, "loadscopereorder"):
-        # Groups start in the order of `GROUPS`, not by their number of tests, except in the few modules that judge time.
+        # Groups start in the order of `GROUPS`, not by their number of tests; modules that judge time do so by theirs.
         config.option.loadscopereorder = config.option.markexpr == "timing"
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)

@@ -3,10 +3,10 @@
 from importlib import import_module
 
 
-class lazily:  # noqa: N801  # used as a function
+class lazily:
     """
-    The module of this name, imported when an attribute is first asked for. Unlike that of `importlib.util.LazyLoader` it
-    is not among the imported ones until then: Hypothesis asks each of those for its file.
+    The module of this name, imported when an attribute is first asked for. Until then it is not among the imported
+    ones, unlike that of `importlib.util.LazyLoader`: Hypothesis asks each of those for its file.
     """
 
     def __init__(self, name):

@@ -15,6 +15,7 @@ sys.modules.setdefault("rfc3987_syntax", None)  # pyright: ignore[reportArgument
 os.environ["PLOTLY_RENDERER"] = "plotly_mimetype"  # which plotly reads when it is imported
 import ipykernel.ipkernel  # noqa: E402  # pyright: ignore[reportUnusedImport]
 import ipykernel.kernelapp  # noqa: E402, F401  # pyright: ignore[reportUnusedImport]
+import scipy.stats  # noqa: E402, F401  # pyright: ignore[reportUnusedImport]
 
 import wanbench.methods  # noqa: E402  # pyright: ignore[reportUnusedImport]
 import wanbench.read.importers  # noqa: E402  # pyright: ignore[reportUnusedImport]
