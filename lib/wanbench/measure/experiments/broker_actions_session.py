@@ -126,7 +126,7 @@ class ActionsSession(ConcurrentSession):
         try:
             end()
             row["done_at_s"] = time.time()
-            if self._over.is_set():
+            if self._over.is_set() and row["done_at_s"] < row["began_at_s"] + row["for_s"]:
                 row["how"]["cut_short"] = True
         except LabError as error:
             row["error"] = str(error)[:500]
