@@ -206,7 +206,7 @@ def pytest_collection():
         return (yield)
     finally:
         gc.freeze()
-        gc.set_threshold(20_000, 20, 100)  # tests make few cycles, and many objects: a twentieth of their time
+        gc.set_threshold(20_000, 20, 100)  # tests make many objects, and few cycles
         gc.enable()
 
 

@@ -9,7 +9,7 @@ import sys
 folder, server = os.environ.pop("WANBENCH_FORK_SERVER", None), os.getpid()
 if folder:  # which a command that is killed cannot remove
     atexit.register(lambda: os.getpid() == server and shutil.rmtree(str(folder), ignore_errors=True))
-gc.disable()  # a fifth of the time below went into looking through modules for garbage
+gc.disable()  # modules that load make many objects and no garbage
 # jsonschema would build its unused grammar for a second
 sys.modules.setdefault("rfc3987_syntax", None)  # pyright: ignore[reportArgumentType]  # None forbids the import
 os.environ["PLOTLY_RENDERER"] = "plotly_mimetype"  # which plotly reads when it is imported
