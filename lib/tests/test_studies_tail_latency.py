@@ -223,6 +223,19 @@ def test_the_knee_lies_where_capacity_was_made_to_end():
         tail_latency.knees(trials, partitions=60)
 
 
+def test_a_knee_with_processors_nearer_to_full_than_links_gets_a_caution():
+    tables = campaign(rates=(500, 1000, 1500, 2500, 4000, 5500), more_partitions=())
+    trials = tail_latency.trials(tables, NAMES)
+    links = tail_latency.allowed(trials, tables, partitions=6)
+    busy = links.trials.system.map({"plain": 50.0, "near": 93.0}).where(links.trials.rate_records_per_s > 2500, 60.0)
+    links = replace(links, trials=links.trials.assign(utilisation=0.7, busy_percent=busy))
+    found = tail_latency.knees(trials, links, partitions=6)
+    assert [text for text in found.cautions if "processors" in text] == [
+        "“near”: at 4,000 records/s the processors were 93 % busy and the fullest link carried 70 % of its rate, so "
+        "the processors may cause this knee"
+    ]
+
+
 def test_too_few_steps_up_to_the_first_that_is_too_fast_give_no_knee(trials):
     found = tail_latency.knees(trials, partitions=6)  # plain never keeps up at the third of five steps
     assert (

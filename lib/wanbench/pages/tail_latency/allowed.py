@@ -62,6 +62,19 @@ class Allowed(Result):
             f"fullest link carried {quantity(late.utilisation.mean(), 'fraction')} of its rate{processors}."
         )
 
+    def processors_fuller(self, system: str, risen: float) -> tuple[str, ...]:
+        """Return a caution if processors were nearer to full than any link at the first step from `risen` on."""
+        own = self.trials[self.trials.system == system]
+        steps = own[RATE][own[RATE] >= 0.999 * risen]  # `risen` is a step, apart from rounding, or between two
+        step = own[own[RATE] == (steps.min() if len(steps) else own[RATE].max())]
+        busy, used = step.busy_percent.mean(), 100 * step.utilisation.mean()
+        if not busy > used:
+            return ()
+        return (
+            f"at {number(step[RATE].min(), 0)} records/s the processors were {number(busy, 0)} % busy and the fullest "
+            f"link carried {number(used, 0)} % of its rate, so the processors may cause this knee",
+        )
+
     def formatted_table(self) -> pd.DataFrame:
         rows = []
         for (system, rate, partitions), part in self.trials.groupby(["system", RATE, "partitions"], sort=False):

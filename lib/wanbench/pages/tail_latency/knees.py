@@ -285,17 +285,20 @@ def knees(trials: SystemTrials, links: Allowed | None = None, *, q: float = 0.99
 
     Steps above the first at which a system handled the requested rate in no trial are left out, because there a queue
     grows and the quantile depends on how long a trial lasts. Steps from the first at which a trial's quantile is
-    unknown, because the record at it was lost, are left out, too. Raises MissingDataError: a system has too few steps
-    or blocks.
+    unknown, because the record at it was lost, are left out, too. With `links`, a knee gets a caution if processors
+    were nearer to full than links at the upper end of its interval, where latency has risen. Raises MissingDataError:
+    a system has too few steps or blocks.
     """
     fitted, curves = {}, {}
     for name in trials.systems:
         rows = trials.stepped(name, **at)
         try:
             curves[name] = step_curve(rows, q)
-            fitted[name] = knee_of(_until_full(curves[name], rows))
+            found = knee_of(_until_full(curves[name], rows))
         except ParameterError as error:
             raise MissingDataError(f"no knee of {name}: {error}") from error
+        notes = links.processors_fuller(name, found.knee.high) if links and isfinite(found.knee.high) else ()
+        fitted[name] = replace(found, knee=replace(found.knee, warnings=(*found.knee.warnings, *notes)))
     return Knees(fitted, curves, {} if links is None else links.rates)
 
 
