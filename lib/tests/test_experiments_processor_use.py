@@ -2,10 +2,12 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections import Counter
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -15,6 +17,7 @@ from mock_kafka import HereHost
 from wanbench.errors import RawDataError
 from wanbench.measure.experiments import KafkaOpenLoop, ProcessorUse
 from wanbench.measure.experiments.kafka_open_loop_session import OpenLoopSession
+from wanbench.measure.kafka.programs import fault_producer
 from wanbench.measure.kafka.programs import processor_use as program
 from wanbench.read.ingest import processors as reader
 
@@ -148,3 +151,44 @@ def test_producers_of_an_open_loop_load_do_not_spin_while_records_wait(tmp_path)
     assert len(client) > 100, "records must wait for this test to say anything"
     assert time.process_time() - before_s < 0.4
     client.purge()
+
+
+MOCK = """
+import time, confluent_kafka
+mock = confluent_kafka.Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1, "log_level": 2})
+[broker] = mock.list_topics(timeout=30).brokers.values()
+print(f"{broker.host}:{broker.port}", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_producer_of_an_episode_hardly_uses_the_processor_while_its_broker_is_frozen(tmp_path):
+    """With five requests in flight, it used most of a processor here: 1.7 s."""
+    with subprocess.Popen([sys.executable, "-c", MOCK], stdout=subprocess.PIPE, text=True) as mock:
+        try:
+            settings = {"bootstrap.servers": mock.stdout.readline().strip(), "log_level": 2}
+            (tmp_path / "client.json").write_text(json.dumps(settings))
+            options = {"client": tmp_path / "client.json", "topic": "t", "partitions": 1, "number": 0, "acks": "all"}
+            options |= {"interval-ns": 50_000_000, "record-bytes": 100, "stop-file": tmp_path / "stop", "drain-s": 0}
+            command = [sys.executable, "-m", fault_producer.__name__]
+            command += [text for name, value in options.items() for text in (f"--{name}", str(value))]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as producer:
+                for line in producer.stdout:
+                    if '"acknowledged"' in line:
+                        break
+                mock.send_signal(signal.SIGSTOP)
+                time.sleep(1)  # until five records wait
+                before_s = used_s(producer.pid)
+                time.sleep(2)
+                used = used_s(producer.pid) - before_s
+                (tmp_path / "stop").touch()
+                said = producer.stdout.read()
+            assert said.count('"no answer"') > 30, "records must wait for this test to say anything"
+            assert used < 0.3
+        finally:
+            mock.kill()
+
+
+def used_s(pid):
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -23,6 +23,11 @@ from typing import Any
 from .clients import HEAD, RECORD, WARM_UP_S, Lines, Paced, client_settings, error_name, on_stop, read_arguments, record
 
 LEAD_NS = 200_000_000  # time from the end of the warm-up to the first record
+IN_FLIGHT = 4
+"""
+Requests in flight of a connection of an idempotent producer. A partition may have 5; while a partition has so many and
+more records wait, for example because the broker is cut off, a thread of librdkafka spins.
+"""
 NO_ANSWER = "no answer"  # recorded for records that were neither acknowledged nor refused when the program ended
 
 
@@ -79,6 +84,7 @@ def main() -> int:
     )
     lines = Lines("fault producer", number=arguments.number, client=confluent_kafka.version())
     settings = {
+        **({"max.in.flight.requests.per.connection": IN_FLIGHT} if arguments.acks == "all" else {}),
         **client_settings(arguments.client, arguments.settings, "producer"),
         "acks": arguments.acks,
         "enable.idempotence": arguments.acks == "all",
