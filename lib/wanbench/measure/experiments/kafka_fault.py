@@ -166,7 +166,7 @@ class KafkaFault:
 
     Producers in every region send numbered records with checksums to a new topic on a schedule; consumers in every
     region receive them as one group. All clients use librdkafka, and log times, answers and errors; producers with acks
-    "all" are idempotent. A watcher in every region samples the cluster.
+    "all" are idempotent, with four requests in flight. A watcher in every region samples the cluster.
 
     Before an episode, the cluster must be healthy: all replicas in sync. Preferred leaders of Kafka's internal topics
     are then elected, so that every episode starts balanced. Traffic ends once replicas are in sync again, every member
