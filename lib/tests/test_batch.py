@@ -149,7 +149,9 @@ def test_a_batch_from_a_file_keeps_what_is_done_and_tries_the_rest_again(top):
         state = json.loads(path.read_text())
         assert state["failures"] == 1
         path.write_text(json.dumps(state | {"failures": 2}))
-    assert "[1 kept, 2 running]" in batch("mine.yml", status=1)
+    assert f"[1 kept] {good}: kept" in batch("mine.yml", status=1)
+    again = [json.loads((folder / job / "state.json").read_text()) for job in ("00-mode=fail", "00-mode=kill")]
+    assert [state["failures"] for state in again] == [3, 3], "jobs that failed twice are run again"
     assert "running" not in batch("mine.yml", status=1), "a job that failed three times is not run again"
     (top / "mended").touch()
     assert "3 of 3 jobs done" in batch("mine.yml", "--retry")
