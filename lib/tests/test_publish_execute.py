@@ -178,6 +178,8 @@ def test_folders_of_killed_processes_are_removed(tmp_path, monkeypatch):
     names = [f"wanbench-kernel-{ended.pid}-a", f"wanbench-kernel-{os.getpid()}-b", "wanbench-kernel-x-c", "other"]
     for name in names:
         (tmp_path / name).mkdir()
+    names.append(f"wanbench-kernel-{ended.pid}-gone")
+    (tmp_path / names[-1]).symlink_to("nothing")  # as a folder that is removed meanwhile, it cannot be examined
     monkeypatch.setattr("wanbench.publish.execute.SHORT", tmp_path)
     with kernel_environment():
         pass

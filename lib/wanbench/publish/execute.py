@@ -300,8 +300,9 @@ def kernel_environment(findings: Path | None = None) -> Generator[str]:
 def _remove_leftovers() -> None:
     for folder in SHORT.glob(f"{SOCKETS}*-*"):
         owner = folder.name.removeprefix(SOCKETS).partition("-")[0]
-        if owner.isdecimal() and folder.stat().st_uid == os.getuid() and not _runs(int(owner)):
-            shutil.rmtree(folder, ignore_errors=True)
+        with suppress(FileNotFoundError):  # its owner, or another process, has removed it meanwhile
+            if owner.isdecimal() and folder.stat().st_uid == os.getuid() and not _runs(int(owner)):
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _runs(process_id: int) -> bool:
