@@ -25,8 +25,8 @@ from .clients import HEAD, RECORD, WARM_UP_S, Lines, Paced, client_settings, err
 LEAD_NS = 200_000_000  # time from the end of the warm-up to the first record
 IN_FLIGHT = 4
 """
-Requests in flight of a connection of an idempotent producer. A partition may have 5; while a partition has so many and
-more records wait, for example because the broker is cut off, a thread of librdkafka spins.
+Requests in flight of a connection of an idempotent producer. With five, the most that Kafka allows, a thread of
+librdkafka spins while a broker does not answer and records wait. With four it does not, but for late answers.
 """
 NO_ANSWER = "no answer"  # recorded for records that were neither acknowledged nor refused when the program ended
 
