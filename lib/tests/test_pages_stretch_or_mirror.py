@@ -11,7 +11,7 @@ from wanbench.measure.labs import LocalLab
 from wanbench.measure.links import LinkSettings
 from wanbench.pages.stretch_or_mirror.design import MirrorFault
 from wanbench.pages.stretch_or_mirror.gaps import LATE_S, named
-from wanbench.pages.stretch_or_mirror.losses import AT_FAILOVER, FIRST, SECOND, STANDBY, account, losses
+from wanbench.pages.stretch_or_mirror.losses import AT_FAILOVER, FIRST, SECOND, STANDBY, RegionLosses, account, losses
 from wanbench.read.ingest import kafka_fault
 
 ACKNOWLEDGED = pd.DataFrame(
@@ -88,6 +88,17 @@ def test_records_read_again_or_never_after_the_clients_went_back_are_counted():
     receipts = pd.concat([receipts, receipts[receipts.sequence == 1].iloc[:1].assign(received_at_s=11.0)])
     made = counts(about(failover_at_s=2.9, failback_at_s=10.0), logs, receipts)
     assert (made["back_reread"], made["back_skipped"]) == (1, 2)
+
+
+def test_the_headline_takes_the_faults_of_a_design_together():
+    setting = [f"{design}, {fault}" for design in ("stretched, acks=all", "mirrored") for fault in ("cut", "kill")]
+    rows = pd.DataFrame({"setting": setting, "missing": [0, 0, 3, 4], "acknowledged": 1_000})
+    found = RegionLosses(rows.assign(writes_s=[2.5, 3.5, 4.5, 4.5], writes_s_censored=False))
+    assert found.headline == (
+        "After the loss of a region (cut, kill): “stretched, acks=all” missed no acknowledged records and stopped for "
+        "medians of 2.50 s to 3.50 s; “mirrored” missed 7 of 2,000 acknowledged records and stopped for medians of "
+        "4.50 s."
+    )
 
 
 def test_records_behind_newer_ones_are_counted():

@@ -71,13 +71,16 @@ class RegionLosses(OverEpisodes):
 
     @property
     def headline(self) -> str:
-        parts = []
-        for name in self.settings:
-            own = self.rows[self.rows.setting == name]
-            outage = self.of(name, "writes_s")
+        parts, faults = [], []
+        for design, own in self.rows.groupby(self.rows.setting.str.rpartition(", ")[0], sort=False):
+            names = list(dict.fromkeys(own.setting))
+            faults += [name.removeprefix(f"{design}, ") for name in names]
             lost = f"{int(own.missing.sum()):,} of {int(own.acknowledged.sum()):,}" if own.missing.any() else "no"
-            parts.append(f"“{name}” missed {lost} acknowledged records and stopped for {outage.formatted}")
-        return f"After the loss of a region: {'; '.join(parts)}."
+            outages = sorted((self.of(name, "writes_s") for name in names), key=lambda each: each.estimate)
+            stopped = " to ".join(dict.fromkeys((outages[0].formatted, outages[-1].formatted)))
+            stopped = f"{'medians' if len(names) > 1 else 'a median'} of {stopped}"
+            parts.append(f"“{design}” missed {lost} acknowledged records and stopped for {stopped}")
+        return f"After the loss of a region ({', '.join(dict.fromkeys(faults))}): {'; '.join(parts)}."
 
     @property
     def sentence(self) -> str:
