@@ -4,7 +4,7 @@ from itertools import permutations
 
 import pytest
 
-from wanbench.measure.experiments import BrokerMetrics, HostMetrics, KafkaOpenLoop, KafkaTrial, LinkSamples, kafka_trial
+from wanbench.measure.experiments import BrokerMetrics, HostMetrics, KafkaOpenLoop, KafkaTrial, LinkSamples
 from wanbench.measure.kafka import Cluster
 from wanbench.measure.labs.local import LocalLab
 from wanbench.measure.links import LinkSettings
@@ -68,9 +68,7 @@ def test_beyond_the_rate_of_a_link_the_backlog_grows_and_the_generator_is_on_tim
     assert tail.n == 800 and tail.n_lost > 400 and tail.quantile(0.9) == float("inf")
 
 
-def test_a_trial_has_it_as_its_load_with_other_measurements_beside(lab, tmp_path, monkeypatch):
-    monkeypatch.setattr(kafka_trial, "WARM_S", 1.0)
-    lab.host("us").cluster.is_cold = True
+def test_a_trial_has_it_as_its_load_with_other_measurements_beside(lab, tmp_path):
     beside = (HostMetrics(), LinkSamples(), BrokerMetrics())
     settings = {"consumer_settings": {"group.protocol": "consumer"}}  # groups of KIP-848
     settings |= {"idempotence": True, "transaction_ms": 500, "consumers": 2, "joins_at_s": 1.5}
@@ -79,7 +77,6 @@ def test_a_trial_has_it_as_its_load_with_other_measurements_beside(lab, tmp_path
     files = trial.run(lab.host("us"), lab.host("eu"), tmp_path, "0001.1")
     kinds = {file.path.partition("/")[0] for file in files}
     assert kinds == {"kafka_open_loop", "host_metrics", "links", "broker_metrics", "processor_use"}
-    assert not lab.host("us").cluster.is_cold, "brokers are warm, and the results of warming them are not kept"
     found = kafka_open_loop.read(tmp_path / "kafka_open_loop/0001.1.load.json")
     [row] = found["open_loop_loads"].to_dict("records")
     assert row["n_received_per_group_min"] == row["n_acknowledged"] == row["n_intended"] == 300

@@ -245,31 +245,6 @@ def test_each_trial_asks_for_the_brokers_and_gateways_that_it_wants(hosts, tmp_p
     assert len(source.links.asked) == 4, "gateways that are as asked for are left alone"
 
 
-def test_brokers_that_have_just_started_are_warmed_once_before_an_open_loop_load(hosts, tmp_path, monkeypatch):
-    source, target = hosts
-    source.cluster, sent = MadeCluster(source.lab), []
-    source.cluster.is_cold = True
-
-    def run_on(load, producers, consumers, folder, stem, *, when_sending=None):
-        sent.append((load.length_s, load.rate_records_per_s, load.rereads, folder == tmp_path))
-        if len(sent) == 1:
-            raise ExperimentError("no leader yet")
-        return []
-
-    monkeypatch.setattr(KafkaOpenLoop, "run_on", run_on)
-    trial = KafkaTrial(KafkaOpenLoop(200, duration_s=2, warmup_s=1, rereads=True))
-    for stem in "12":
-        trial.run(source, target, tmp_path, stem)
-    assert sent == [(10, 200, False, False), (3, 200, True, True), (3, 200, True, True)]
-
-
-def test_the_time_to_warm_brokers_is_expected_where_they_start():
-    load, other = KafkaOpenLoop(200), {"num.io.threads": 4}
-    plain, changed = KafkaTrial(load), KafkaTrial(load, broker_settings=other)
-    assert [one.set_up_s(before) for one, before in ((plain, None), (plain, plain), (changed, plain))] == [10, 0, 30]
-    assert KafkaTrial(MadeLoad([]), broker_settings=other).set_up_s(plain) == 20
-
-
 def test_a_path_is_taken_and_what_is_expected_of_it_is_not_set(hosts, tmp_path):
     source, target = hosts
     taken = []

@@ -10,10 +10,10 @@ from latency_samples import encoded
 
 from wanbench.errors import MissingDataError, ParameterError
 from wanbench.measure.experiments import KafkaOpenLoop, KafkaTrial
-from wanbench.measure.plan import Trial, in_blocks
+from wanbench.measure.plan import Trial, in_blocks, warmed_up
 from wanbench.pages import rolling_and_degraded
 from wanbench.pages import rolling_and_degraded as study
-from wanbench.pages.rolling_and_degraded.design import Detection, rolls, slowed, warmed_up
+from wanbench.pages.rolling_and_degraded.design import Detection, rolls, slowed
 
 START_S, WARM_UP, RATE = 1_800_000_000.0, 2, 100
 TOPIC = "open-loop-{}.1-abc-0"
@@ -271,8 +271,16 @@ def test_newly_started_brokers_are_warmed_up_before_the_next_trial():
     assert [made[name].alongside[0].actions[0].at_s for name in kinds] == [13, 5]
     steady = KafkaTrial(load)
     settings = {"a": steady, "other": KafkaTrial(load, broker_settings={"num.io.threads": 4}), "b": steady, **made}
-    order, warm = ([Trial(name, (settings[name],), 1) for name in ("a", "other", "b", "many", "few")], Trial("w", ()))
-    assert [each.setting for each in warmed_up(order, warm)] == ["w", "a", "other", "w", "b", "many", "w", "few"]
+    settings["apart"] = KafkaTrial(load, cluster="apart")
+    order = [Trial(name, (settings[name],), 1) for name in ("a", "a", "other", "apart", "b", "many", "apart", "few")]
+    found = warmed_up(order, replace(load, duration_s=16), client_regions=["us"])
+    names = ["w", "a", "a", "w", "other", "w", "apart", "w", "b", "many", "apart", "w", "few"]
+    assert [{"warm-up of the brokers": "w"}.get(each.setting, each.setting) for each in found] == names
+    warm = [each.experiments[0] for each in found if each.block is None]
+    assert [one.cluster for one in warm] == [None, None, "apart", None, None]
+    assert warm[1] == KafkaTrial(
+        replace(load, duration_s=16), broker_settings={"num.io.threads": 4}, client_regions=["us"]
+    )
 
 
 def test_plans_say_what_is_wrong_with_a_disturbance():

@@ -93,7 +93,6 @@ class FaultSession(Session):
         settings = self.settings
         if isinstance(self._cluster, Cluster):
             self._cluster.reconfigure(dict(settings.broker_settings or ()))
-            self._cluster.is_cold = False  # the episode warms its brokers
         self._await(self._unhealthy, HEALTHY_S, "the cluster is not healthy after")
         with suppress(AnswerError):  # for Kafka's internal topics; the episode's topic is new, and so balanced
             self._ask("elect")

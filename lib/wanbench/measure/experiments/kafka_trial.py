@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 from wanbench.checks import check_name, refusal
@@ -20,18 +19,7 @@ from wanbench.measure.labs.base import Host
 from wanbench.measure.links import LinkSettings
 from wanbench.runs import RawFile
 
-from .base import (
-    ExperimentError,
-    Hosts,
-    KafkaSettings,
-    Load,
-    bounded,
-    check_declared,
-    cluster_of,
-    links_of,
-    one_of,
-    reaching,
-)
+from .base import ExperimentError, KafkaSettings, Load, bounded, check_declared, cluster_of, links_of, one_of, reaching
 from .broker_control import apply_sizes
 from .iperf3 import Iperf3
 from .kafka_open_loop import KafkaOpenLoop
@@ -43,12 +31,6 @@ RESTART_S = 20.0
 """
 Time until a restarted cluster serves again. On two busy processors, three brokers 70 ms apart took 20 to 27 s, compared
 with 14 s for the first start.
-"""
-WARM_S = 10.0
-"""
-How long brokers that have just started are loaded before an open-loop load counts, since their code is not compiled
-yet. Without this, p99 of the first second's records was six times that of warm brokers, and p99 of the fourth nearly
-twice (``python benchmarks/cold_brokers.py``).
 """
 _SET_S = 1.0  # time to set the links
 
@@ -194,9 +176,6 @@ class KafkaTrial:
                     stack.enter_context(_changed_links(source, target, self.link))
                 if self.broker_sizes is not None:
                     stack.enter_context(apply_sizes(source, self.broker_sizes))
-                hosts = ([source], [target]) if clients is None else (clients, clients)
-                if isinstance(self.load, KafkaOpenLoop):
-                    _warm(self.load, *hosts, stem)
                 for part in (ProcessorUse(), *self.alongside):
                     more = {"sending": sending.result} if getattr(part, "waits_for_load", False) else {}
                     files.append(stack.enter_context(part.concurrently(*where, **more)))
@@ -204,6 +183,7 @@ class KafkaTrial:
                     measure = partial(lambda part: part.run(*where) if sending.result() else (), part)
                     files.append(stack.enter_context(_in_thread(measure, lambda: _decide(sending, False))))
                 if self.trickle is not None:
+                    hosts = ([source], [target]) if clients is None else (clients, clients)
                     trickling = _trickling(self.trickle, cluster_of(source), *hosts, folder, stem)
                     files.append(stack.enter_context(trickling))
                 stack.callback(_decide, sending, False)
@@ -255,17 +235,15 @@ class KafkaTrial:
 
     def set_up_s(self, before: KafkaTrial | None) -> float:
         """
-        Return the expected time in s to restart and warm the cluster for this trial: after the trial `before` or, if
-        that is None, after the cluster's first start.
+        Return the expected time in s to restart the cluster for this trial: after the trial `before` or, if that is
+        None, after the cluster's first start.
 
-        An external cluster is neither restarted nor warmed.
+        An external cluster is never restarted.
         """
         if self.cluster is not None:
             return 0.0
         settings = (None,) * 3 if before is None else before.cluster_settings
-        restart_s = 0.0 if self.cluster_settings == settings else RESTART_S
-        is_cold = isinstance(self.load, KafkaOpenLoop) and (before is None or restart_s)
-        return restart_s + (WARM_S if is_cold else 0.0)
+        return 0.0 if self.cluster_settings == settings else RESTART_S
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """
@@ -282,17 +260,6 @@ class KafkaTrial:
         parts = [part for part in (self.load, self.background, self.ping) if part is not None]
         sent = [part.expected_bytes(rtt_ms, rate_bps) for part in parts]
         return None if None in sent else sum(filter(None, sent))
-
-
-def _warm(load: KafkaOpenLoop, producers: Hosts, consumers: Hosts, stem: str) -> None:
-    """Send the load for `WARM_S` if all brokers have just started; keep no results."""
-    cluster = cluster_of(*producers)
-    if not getattr(cluster, "is_cold", False):
-        return
-    warming = replace(load, duration_s=WARM_S, warmup_s=0.0, joins_at_s=None, rereads=False, most_bytes=2.0**50)
-    with TemporaryDirectory() as folder, suppress(ExperimentError):  # what fails here fails in the load too
-        warming.run_on(producers, consumers, Path(folder), stem)
-    cluster.is_cold = False
 
 
 def _decide(sending: Future[bool], answer: bool) -> None:

@@ -126,7 +126,7 @@ class Cluster(BaseCluster):
         except BaseException:
             self.__exit__()
             raise
-        self.started_in_s, self.is_cold = time.monotonic() - began, True
+        self.started_in_s = time.monotonic() - began
         self._offer()
         return self
 
@@ -254,7 +254,6 @@ class Cluster(BaseCluster):
             node.start()
         self.await_serving(self.start_timeout_s)
         self._check_settings()
-        self.is_cold = True
         return True
 
     def ask(self, host: Host, verb: str, **arguments: Any) -> Any:

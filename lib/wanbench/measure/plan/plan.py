@@ -15,7 +15,7 @@ from wanbench import regions as catalogued
 from wanbench.checks import T, check_number
 from wanbench.errors import ParameterError
 from wanbench.formatting import duration
-from wanbench.measure.experiments.base import Experiment
+from wanbench.measure.experiments import BrokerActions, Experiment, KafkaOpenLoop, KafkaTrial
 from wanbench.measure.links import PATH_INFLATION
 
 from .pairs import check_any_region, expected_rtts, lower_bound, rounds, select_pairs
@@ -305,6 +305,28 @@ def make_trials(
         rate_bps=rate_bps,
         more_regions=tuple(more_regions),
     )
+
+
+def warmed_up(trials: Iterable[Trial], load: KafkaOpenLoop, **more: Any) -> list[Trial]:
+    """
+    Insert a trial with `load`, which does not count, before each Kafka trial whose brokers have just started.
+
+    New brokers are slow until Java has compiled their code (`benchmarks/cold_brokers.py`). Brokers are new in the first
+    trial on a cluster, in a trial whose cluster settings differ from those of the trial before, and after a trial that
+    restarts all of them. The inserted trials have the same cluster and settings, and the further fields `more`.
+    """
+    made: list[Trial] = []
+    before: dict[str | None, KafkaTrial] = {}
+    for trial in trials:
+        [one] = trial.experiments
+        last = before.get(one.cluster)
+        rolled = any(isinstance(part, BrokerActions) and part.rolling for part in last.alongside) if last else False
+        if last is None or rolled or last.cluster_settings != one.cluster_settings:
+            same = {name: getattr(one, name) for name in ("cluster", "broker_settings", "security", "kafka_version")}
+            made.append(Trial("warm-up of the brokers", (KafkaTrial(load, **same, **more),)))
+        made.append(trial)
+        before[one.cluster] = one
+    return made
 
 
 def shuffled(items: Sequence[T], rng: np.random.Generator) -> list[T]:

@@ -20,7 +20,6 @@ from wanbench.measure.experiments.concurrent_session import Concurrent, Concurre
 from wanbench.measure.experiments.session import LOOK_S, Program, client_command
 from wanbench.measure.kafka import leadership
 from wanbench.measure.kafka.programs import detection_probe
-from wanbench.measure.plan import Trial
 from wanbench.measure.plan.plan import check_keys
 
 Kinds = Mapping[str, Mapping[str, Any]]  # The fields of a BrokerAction, and what else differs, by name.
@@ -318,22 +317,6 @@ def reassigned(
     replication = check_number("replicas, one fewer than brokers", min(load.replication, brokers - 1), 1)
     load = replace(load, replication=replication, duration_s=first_s + 3 * each_s - load.warmup_s)
     return KafkaTrial(load, **_alongside(more, BrokerActions(tuple(actions))))
-
-
-def warmed_up(trials: Sequence[Trial], warm_up: Trial) -> list[Trial]:
-    """
-    Insert `warm_up` before the first trial, and after each trial that leaves brokers newly started.
-
-    These are rolls and trials with their own broker settings. A new broker is slow until Java has compiled its code.
-    """
-    made = [warm_up]
-    for trial in trials:
-        before = made[-1].experiments
-        actions = [part for one in before for part in one.alongside if isinstance(part, BrokerActions)]
-        if any(one.broker_settings for one in before) or any(part.rolling for part in actions):
-            made.append(warm_up)
-        made.append(trial)
-    return made
 
 
 def _action(name: str, given: Mapping[str, Any], **more: Any) -> BrokerAction:
