@@ -35,7 +35,7 @@ from sshd_in_namespaces import SshdLab, unavailable
 
 from wanbench.measure.labs import matrix_links
 from wanbench.pages import over_time
-from wanbench.pages.over_time.levels import find_changes
+from wanbench.pages.over_time.levels import FEWEST, find_changes
 
 ROOT = Path(__file__).resolve().parents[1]
 RTT_MS = {
@@ -137,6 +137,8 @@ def main() -> int:
     if why := unavailable():
         sys.exit(why)
     duration_s, step = 60 * given.minutes, f"{given.every}s"
+    if duration_s / given.every < FEWEST:
+        options.error(f"{duration_s:g} s is too short: page 14 looks for changes from {FEWEST} repetitions on.")
     changes = drawn(given.seed, int(duration_s / given.every))
     with tempfile.TemporaryDirectory(prefix="wanbench-changes-") as name:
         folder = Path(name)
