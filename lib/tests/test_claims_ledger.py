@@ -64,6 +64,11 @@ def test_arithmetic_that_holds_is_no_measurement_that_agrees(audit):
     assert [one.estimate for one in audit.estimates] == [1, 0]
 
 
+def test_claims_that_only_the_re_run_tests_are_counted(audit):
+    audit.rerun("n", "reproduced", "it was 2,070.")
+    assert audit.finding("claims-of-it").counted == "1 claim"
+
+
 def test_a_claim_that_is_not_there_or_has_no_number_is_refused(audit):
     with pytest.raises(ParameterError, match="claim of source is 'q'; allowed: 'r', 'n', 'words'"):
         audit.judge("q", True, "")

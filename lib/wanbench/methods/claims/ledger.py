@@ -278,15 +278,15 @@ class Audit(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
+        tested = {kind: counts for kind in KINDS if (counts := self.verdicts(kind))} or {"own": {}}
         return tuple(
             Estimate(
                 *(f"claims reproduced by {words}", f"Reproduced by {words}: {{}} of {n}", counts.get(REPRODUCED, 0)),
                 *(nan, nan, "claims", n, METHODS[kind], ASSUMPTION),
                 basis=count(n, "claim"),
             )
-            for kind, words in KINDS.items()
-            if (counts := self.verdicts(kind)) or kind == "own"
-            for n in [sum(counts.values())]
+            for kind, counts in tested.items()
+            for words, n in [(KINDS[kind], sum(counts.values()))]
         )
 
     @property
