@@ -102,12 +102,14 @@ def main() -> int:
     seen = {other.name: judged(one, other, asked.trials)[: asked.repetitions] for other in others}
     tell(seen, one.name)
     slow = slow_blocks(measured.rows, by_trial(tables))
-    for words, kept in (("were slow", slow), ("were not", set(one.blocks) - slow)):
+    steady = set(one.blocks) - slow
+    for words, kept in (("were slow", slow), ("were not", steady)):
         tails = [tail for each in (one, *others) for tail in part(each, kept).tails]
         if tails:
             middle, top = (f(tail.quantile(0.99) for tail in tails) for f in (median, max))
             print(f"{len(kept)} blocks in which processors {words}: p99 {middle:.1f} ms (median), at most {top:.1f}")
-    tell({each.name: judged(part(one, kept), part(each, kept), asked.trials) for each in others}, one.name)
+    print("repetitions made of the latter only:")
+    tell({each.name: judged(part(one, steady), part(each, steady), asked.trials) for each in others}, one.name)
     alarms = sum(any(word in ("better", "worse") for word in row.values()) for row in seen["the same"])
     n = len(seen["the same"])
     more = stats.binomtest(alarms, n, 0.05, "greater").pvalue
@@ -154,7 +156,7 @@ def part(trials: TailTrials, blocks: Collection[int]) -> TailTrials:
 def counted(verdicts: list[str]) -> str:
     """Return how often each verdict was given as text, the most frequent first."""
     words, counts = np.unique(verdicts, return_counts=True)
-    return ", ".join(f"{words[k]} {counts[k]} of {len(verdicts)}" for k in np.argsort(-counts))
+    return ", ".join(f"{words[k]} {counts[k]} of {len(verdicts)}" for k in np.argsort(-counts)) or "none is complete"
 
 
 def share(k: int, n: int) -> str:
