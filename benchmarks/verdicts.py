@@ -57,7 +57,7 @@ QUANTILES = (0.5, 0.99)
 SLOW = 1.1
 """
 Processors are slow in a trial whose clients and links take this many times the processor time of its system's median
-trial: the load is the same, and neither depends on the brokers. On a shared machine other guests may slow the cores.
+trial: the load is the same. Other guests of a shared machine may slow the cores, or brokers that share one with them.
 """
 
 
