@@ -12,8 +12,8 @@ Prints who used the processors, and how often each verdict was given, with exact
 The same again without the blocks in which the machine's processors were slow. Exits with 1 if there are significantly
 more false alarms than the 5 % that the verdicts allow, or if less than half of the repetitions show the difference.
 Trials whose generator was late do not count, so half as many more are measured (`--spare`), and the first complete
-repetitions are judged. Brokers that have just started are loaded for 8 s before. An interrupted run is resumed;
-`--again` measures anew. A trial takes 3.3 s more than its measured seconds (`--duration`).
+repetitions are judged. Brokers that have just started are loaded for some seconds before (`--warm`). An interrupted run
+is resumed; `--again` measures anew. A trial takes 3.3 s more than its measured seconds (`--duration`).
 """
 
 from __future__ import annotations
@@ -67,6 +67,9 @@ def main() -> int:
     options.add_argument("--repetitions", type=int, default=5, help="how many (default: %(default)s)")
     options.add_argument("--trials", type=int, default=3, help="of each system in a repetition (default: %(default)s)")
     options.add_argument("--duration", type=float, default=4.0, help="measured s of a trial (default: %(default)s)")
+    options.add_argument(
+        "--warm", type=float, default=WARM_S, help="s of load for started brokers (default: %(default)s)"
+    )
     options.add_argument("--spare", type=float, default=SPARE, help="blocks per block needed (default: %(default)s)")
     options.add_argument("--equal", action="store_true", help='leave out the system "lingering"')
     options.add_argument("--again", action="store_true", help="measure anew what an earlier call has measured")
@@ -87,7 +90,7 @@ def main() -> int:
     trials = design.systems_by_steps(
         systems, load, steps, replicates=blocks, alongside=beside, client_regions=ZONES, seed=1
     )
-    trials = warmed_up(trials, replace(load, duration_s=WARM_S), client_regions=ZONES)
+    trials = warmed_up(trials, replace(load, duration_s=asked.warm), client_regions=ZONES)
     plan = make_trials(trials, from_region=ZONES[0], to_region=ZONES[1], more_regions=ZONES[2:], seed=1)
     links = matrix_links(dict.fromkeys(combinations(ZONES, 2), 2.0), rate_bps=50e6)
     cluster = {"profile": "functional", "heap_mb": 384, "metrics": False, "pauses": True, "jvm": JVM}
