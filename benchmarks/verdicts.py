@@ -9,11 +9,11 @@ verdict on p50 and one on p99 of end-to-end latency, as on page 08. For "the sam
 "worse" are false alarms; for "lingering" against "one", only "worse" is right.
 
 Prints who used the processors, and how often each verdict was given, with exact 95 % intervals over the repetitions.
-The same again without the blocks in which the machine's processors were slow. Exits with 1 if there are significantly
-more false alarms than the 5 % that the verdicts allow, or if less than half of the repetitions show the difference.
-Trials whose generator was late do not count, so half as many more are measured (`--spare`), and the first complete
-repetitions are judged. Brokers that have just started are loaded for some seconds before (`--warm`). An interrupted run
-is resumed; `--again` measures anew. A trial takes 3.3 s more than its measured seconds (`--duration`).
+Exits with 1 if there are significantly more false alarms than the 5 % that the verdicts allow, or if less than half of
+the repetitions show the difference. Trials whose generator was late do not count, so half as many more are measured
+(`--spare`), and the first complete repetitions are judged. Newly started brokers are loaded first (`--warm`): it takes
+minutes until no trial has a raised p99. An interrupted run is resumed; `--again` measures anew. A trial takes 3.3 s
+more than its measured seconds (`--duration`).
 """
 
 from __future__ import annotations
@@ -23,10 +23,8 @@ import sys
 from collections.abc import Collection
 from dataclasses import replace
 from itertools import combinations
-from statistics import median
 
 import numpy as np
-import pandas as pd
 from measured import record
 from scipy import stats
 
@@ -35,8 +33,7 @@ from wanbench.measure.experiments import HostMetrics, KafkaOpenLoop
 from wanbench.measure.kafka import unavailable
 from wanbench.measure.labs import matrix_links
 from wanbench.measure.plan import make_trials, warmed_up
-from wanbench.methods.lab.utilisation import KEY
-from wanbench.methods.trials.processors import by_trial, processor_roles
+from wanbench.methods.trials.processors import processor_roles
 from wanbench.pages import tail_latency
 from wanbench.pages.tail_latency import design
 from wanbench.pages.tail_latency.trials import TailTrials
@@ -50,15 +47,10 @@ RATE_RECORDS_PER_S = 3_000.0
 SPARE = 1.5
 """Blocks measured for each one needed: beside other work, 16 of 20 and 10 of 15 repetitions were complete."""
 WARM_S = 8.0
-"""Load for brokers that have just started, in trials that do not count, as on page 08."""
+"""Load for newly started brokers, in trials that do not count, as on page 08."""
 JVM = ["-Xmn16m"]
 """As on page 08: frequent short garbage collections. Java's default has long ones, which decide p99 of some trials."""
 QUANTILES = (0.5, 0.99)
-SLOW = 1.1
-"""
-Processors are slow in a trial whose clients and links take this many times the processor time of its system's median
-trial: the load is the same. Other guests of a shared machine may slow the cores, or brokers that share one with them.
-"""
 
 
 def main() -> int:
@@ -103,16 +95,9 @@ def main() -> int:
     at = {"rate_records_per_s": RATE_RECORDS_PER_S, "partitions": load.partitions}
     one, *others = (measured.at(name, **at) for name in names)
     seen = {other.name: judged(one, other, asked.trials)[: asked.repetitions] for other in others}
-    tell(seen, one.name)
-    slow = slow_blocks(measured.rows, by_trial(tables))
-    steady = set(one.blocks) - slow
-    for words, kept in (("were slow", slow), ("were not", steady)):
-        tails = [tail for each in (one, *others) for tail in part(each, kept).tails]
-        if tails:
-            middle, top = (f(tail.quantile(0.99) for tail in tails) for f in (median, max))
-            print(f"{len(kept)} blocks in which processors {words}: p99 {middle:.1f} ms (median), at most {top:.1f}")
-    print("repetitions made of the latter only:")
-    tell({each.name: judged(part(one, steady), part(each, steady), asked.trials) for each in others}, one.name)
+    for name, verdicts in seen.items():
+        for q in QUANTILES:
+            print(f"{name} against {one.name}, p{100 * q:g}: {counted([row[q] for row in verdicts])}")
     alarms = sum(any(word in ("better", "worse") for word in row.values()) for row in seen["the same"])
     n = len(seen["the same"])
     more = stats.binomtest(alarms, n, 0.05, "greater").pvalue
@@ -134,20 +119,6 @@ def judged(one: TailTrials, other: TailTrials, trials: int) -> list[dict[float, 
         found = verdict(*(part(each, blocks[at : at + trials]) for each in (one, other)), at=QUANTILES).rows
         rows.append(dict(zip(found["quantile"], found.verdict, strict=True)))
     return rows
-
-
-def tell(seen: dict[str, list[dict[float, str]]], one: str) -> None:
-    """Print how often each verdict on other systems against `one` was given, by quantile."""
-    for name, verdicts in seen.items():
-        for q in QUANTILES:
-            print(f"{name} against {one}, p{100 * q:g}: {counted([row[q] for row in verdicts])}")
-
-
-def slow_blocks(trials: pd.DataFrame, use: pd.DataFrame) -> set[int]:
-    """Return the blocks in which the machine's processors were slow (`SLOW`) in a trial that counts."""
-    rows = trials[trials.counts].merge(use, on=KEY)
-    taken = rows.clients + rows.links
-    return set(rows.block[taken > SLOW * taken.groupby(rows.system).transform("median")])
 
 
 def part(trials: TailTrials, blocks: Collection[int]) -> TailTrials:
