@@ -21,6 +21,7 @@ from .java_commands import checked_flags, checked_heap, java_command
 # Names of functions in `wanbench.measure.kafka.programs.admin`, which runs on hosts only.
 VERBS = ("cluster", "topics", "create_topic", "delete_topic", "elect", "lead", "settings", "log_ends", "delete_records")
 TIMEOUT_S = 60.0  # longer than the program's own timeouts for reaching a broker and for an answer, 45 s together
+PARTITION_S = 0.1  # longer than a busy broker takes to make its log of one partition
 MINIMUM_INTERVAL_S = 0.25  # minimum interval of samples: each takes a round trip, on a long path
 
 
@@ -180,7 +181,8 @@ class BaseCluster:
             "settings": dict(settings or {}),
             "placement": None if placement is None else [list(nodes) for nodes in placement],
         }
-        return self.ask(self._running_host(), "create_topic", name=name, **arguments)
+        timeout_s = TIMEOUT_S + PARTITION_S * (partitions if placement is None else len(placement))
+        return self.ask(self._running_host(), "create_topic", timeout_s=timeout_s, name=name, **arguments)
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic; raise ClusterError if it does not exist."""

@@ -16,13 +16,13 @@ import logging
 import os
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from kafka import errors
-from kafka.protocol.admin import DescribeConfigsRequest
+from kafka.protocol.admin import DescribeConfigsRequest, DescribeLogDirsRequest
 from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 from kafka.structs import TopicPartition
@@ -105,8 +105,8 @@ def create_topic(
     placement: list[list[int]] | None = None,
 ) -> dict[str, Any]:
     """
-    Create a topic, wait until every broker that answers knows the leader of every partition, and return the topic in
-    the form that `topics` returns.
+    Create a topic, wait until every broker that answers knows the leader of every partition and holds its replicas, and
+    return the topic in the form that `topics` returns.
 
     `placement` lists the replicas (node numbers) of each partition, the preferred leader first; it replaces
     `partitions` and `replication`.
@@ -124,7 +124,9 @@ def create_topic(
         leaders = [partition["leader_id"] for partition in topic["partitions"]]
         return not topic["error_code"] and len(leaders) == count and min(leaders) >= 0
 
-    return topic_row(_await_everywhere(admin, name, is_ready, "has no leaders yet"))
+    made = topic_row(_await_everywhere(admin, name, is_ready, "has no leaders yet"))
+    _await_replicas(admin, made)
+    return made
 
 
 def delete_topic(admin: Admin, name: str) -> None:
@@ -156,6 +158,33 @@ def _await_everywhere(
         if time.monotonic() > end:
             late = [node for node, view in zip(nodes, views, strict=True) if view is None or not is_done(view)]
             problem = f"topic {name!r} {problem} at the brokers {late} after {WAIT_S:g} s"
+            raise Refused(errors.KafkaTimeoutError, problem)
+        time.sleep(POLL_S)
+
+
+def _await_replicas(admin: Admin, topic: dict[str, Any]) -> None:
+    """
+    Wait until every broker that answers holds its replicas of a new topic, of which it knows the leaders before.
+
+    Clients that start earlier take the processors that the brokers need to make thousands of logs.
+    """
+    wanted = Counter(node for row in topic["partitions"] for node in row["replicas"])
+    numbers = [row["partition"] for row in topic["partitions"]]
+    asked = DescribeLogDirsRequest([DescribeLogDirsRequest.DescribableLogDirTopic(topic["name"], numbers)])
+    seen, end = None, 0.0
+    while True:
+        answers = admin.requests([(node, asked) for node in wanted])
+        held = {
+            node: sum(len(of["partitions"]) for folder in answer["results"] for of in folder["topics"])
+            for node, answer in zip(wanted, answers, strict=True)
+            if not isinstance(answer, errors.KafkaError) and answer["results"]  # none: not allowed to see them
+        }
+        late = [f"{n} of {wanted[node]} at broker {node}" for node, n in held.items() if n < wanted[node]]
+        if not late:
+            return
+        seen, end = held, end if held == seen else time.monotonic() + WAIT_S
+        if time.monotonic() > end:
+            problem = f"topic {topic['name']!r} gets no more replicas: {', '.join(late)} after {WAIT_S:g} s"
             raise Refused(errors.KafkaTimeoutError, problem)
         time.sleep(POLL_S)
 
