@@ -70,6 +70,13 @@ def test_partitions_lie_where_they_are_put(cluster, host):
     assert [each["leader"] for each in made["partitions"]] == [3, 2]
 
 
+@pytest.mark.lab
+@pytest.mark.kafka
+def test_a_new_topic_has_its_logs_at_all_brokers(cluster):
+    cluster.create_topic("many", partitions=60, replication=3)
+    assert [len(list(Path(node.data_folder).glob("many-*"))) for node in cluster._nodes.values()] == [60, 60, 60]
+
+
 REFUSED = (
     ("create_topic", {"name": "refusals"}, "TopicAlreadyExistsError", "'refusals' already exists"),
     ("create_topic", {"name": "x", "replication": 4}, "InvalidReplicationFactorError", "only 3 broker"),

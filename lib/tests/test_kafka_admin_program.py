@@ -63,6 +63,41 @@ def test_a_controller_that_the_client_does_not_know_yet_is_asked_again(monkeypat
     assert late["error"]["kind"] == "UnknownBrokerIdError"
 
 
+class Brokers:
+    """Brokers 1 and 2, which show in each answer how many replicas of the topic "t" they hold; None does not answer."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+
+    def requests(self, asked):
+        held = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        return [self.answer(held[node - 1]) for node, _ in asked]
+
+    def answer(self, n):
+        if n is None:
+            return KafkaConnectionError("refused")
+        rows = [{"partition_index": k} for k in range(n)]
+        return {"results": [{"topics": [{"name": "t", "partitions": rows}]}] if n >= 0 else []}
+
+
+TWO_REPLICAS_EACH = {"name": "t", "partitions": [{"partition": k, "replicas": [1, 2]} for k in range(2)]}
+
+
+@pytest.mark.parametrize("answers", [[(0, 0), (2, 1), (2, 2)], [(1, None), (2, None)], [(1, -1), (2, -1)]])
+def test_a_topic_is_ready_once_each_broker_that_answers_holds_its_replicas(answers, monkeypatch):
+    monkeypatch.setattr(admin_program, "POLL_S", 0)
+    brokers = Brokers(*answers)
+    admin_program._await_replicas(brokers, TWO_REPLICAS_EACH)
+    assert brokers.answers == [answers[-1]]
+
+
+def test_a_topic_whose_replicas_never_come_is_refused(monkeypatch):
+    monkeypatch.setattr(admin_program, "POLL_S", 0)
+    monkeypatch.setattr(admin_program, "WAIT_S", 0)
+    with pytest.raises(admin_program.Refused, match="no more replicas: 1 of 2 at broker 2 after 0 s"):
+        admin_program._await_replicas(Brokers((2, 1)), TWO_REPLICAS_EACH)
+
+
 def test_a_topic_is_deleted_although_the_broker_that_was_asked_goes_away(monkeypatch):
     ends = [KafkaConnectionError("refused"), UnknownTopicOrPartitionError("gone")]
 
