@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Collection
 from dataclasses import replace
 from itertools import combinations
 
@@ -121,7 +120,7 @@ def judged(one: TailTrials, other: TailTrials, trials: int) -> list[dict[float, 
     return rows
 
 
-def part(trials: TailTrials, blocks: Collection[int]) -> TailTrials:
+def part(trials: TailTrials, blocks: list[int]) -> TailTrials:
     """Return the trials of some blocks."""
     kept = [k for k, block in enumerate(trials.blocks) if block in blocks]
     return TailTrials(trials.name, [trials.tails[k] for k in kept], [trials.blocks[k] for k in kept])
