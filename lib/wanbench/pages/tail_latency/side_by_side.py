@@ -88,13 +88,13 @@ class SideBySide(Result):
     def sentence(self) -> str:
         p, (a, b), of_word = order.name(self.q), self.names, {}
         for step in self.steps:
-            decided = step.verdict in ("better", "worse")
-            ratio = f" ({_bound(step.ratio)}{step.ratio.formatted})" if decided else ""
-            of_word.setdefault(step.verdict, []).append(f"{number(step.step)}{ratio}")
+            above_1 = {"better": step.ratio, "worse": _inverse(step.ratio)}.get(step.verdict)
+            bracket = f" ({_bound(above_1)}{above_1.formatted})" if above_1 else ""
+            of_word.setdefault(step.verdict, []).append(f"{number(step.step)}{bracket}")
         known = ", and ".join(f"{word} at {', '.join(at)}" for word, at in of_word.items() if word != VERDICTS[-1])
         text = f"Compared with “{a}”, {p} of “{b}” is {known} {self.unit}."
         if {"better", "worse"} & set(of_word):
-            text += f" The numbers in brackets are {p} of “{a}” divided by that of “{b}”."
+            text += f" The number in brackets is the higher {p} divided by the lower."
         if VERDICTS[-1] in of_word:
             text += f" There is not enough data at {', '.join(of_word[VERDICTS[-1]])} {self.unit}."
         if set(of_word) == {VERDICTS[-1]}:
@@ -214,6 +214,10 @@ def _bound(ratio: Estimate) -> str:
     return "at least " if ratio.high == inf else "at most " if ratio.low == 0 else ""
 
 
+def _inverse(ratio: Estimate, quantity: str = "") -> Estimate:
+    return ratio.transformed(lambda x: 1 / x if x else inf, quantity=quantity, claim="", unit="times")
+
+
 def _with_interval(one: Estimate, unknown: str = BEYOND) -> str:
     if not isfinite(one.estimate):
         return unknown
@@ -255,8 +259,7 @@ def _step(
     value: float, pair: tuple[TailTrials, TailTrials], own: pd.DataFrame, q: float, row: pd.Series, ratio: Estimate
 ) -> Step:
     a, b = (each.name for each in pair)
-    texts = {"quantity": f"{order.name(q)} at {number(value)}, {a} over {b}", "claim": "", "unit": "times"}
-    ratio = ratio.transformed(lambda b_over_a: 1 / b_over_a if b_over_a else inf, **texts)
+    ratio = _inverse(ratio, quantity=f"{order.name(q)} at {number(value)}, {a} over {b}")
     claim = f"At {number(value)}, {order.name(q)} of a trial of {a} is {_bound(ratio)}{{}} that of {b}"
     both = [each.pooled.estimate(q, level=ratio.level) for each in pair]
     kept_up = bool(own.kept_up[own.system == a].all()), bool(own.kept_up[own.system == b].all())
