@@ -153,6 +153,8 @@ def test_partitions_are_compared_at_one_rate(trials):
     assert table.steps[1].a.estimate > table.steps[0].a.estimate
     with pytest.raises(MissingDataError, match="no step of partitions"):
         tail_latency.side_by_side(trials, "partitions", rate_records_per_s=7.0)
+    with pytest.raises(MissingDataError, match="only one number of partitions"):
+        tail_latency.side_by_side(trials, "partitions", rate_records_per_s=4000.0)
 
 
 def test_percentiles_say_how_many_records_each_needs(trials):

@@ -153,7 +153,7 @@ class Cluster(BaseCluster):
                     done = process.wait(0.25)
                     break
                 except CommandError as error:
-                    state = _last_line(error.completed.stdout)
+                    state = _last_line(error.completed.stdout) or "no broker has answered"
                 waited_s = time.monotonic() - began
                 if waited_s > timeout_s:
                     raise ClusterError(f"the cluster does not serve after {timeout_s:g} s: {state}")
@@ -163,7 +163,8 @@ class Cluster(BaseCluster):
         finally:
             process.stop()
         if done.returncode:
-            raise ClusterError(f"the check whether the cluster serves has failed: {_last_line(done.stderr)}")
+            why = _last_line(done.stderr) or f"status {done.returncode}"
+            raise ClusterError(f"the check whether the cluster serves has failed: {why}")
 
     def log_folder(self, node_id: int) -> str:
         """Return a node's data folder on its host; it has a subfolder for each partition."""
@@ -369,4 +370,4 @@ class Cluster(BaseCluster):
 
 def _last_line(printed: bytes) -> str:
     lines = printed.decode(errors="replace").strip().splitlines()
-    return lines[-1].strip()[:300] if lines else "its state is unknown"
+    return lines[-1].strip()[:300] if lines else ""

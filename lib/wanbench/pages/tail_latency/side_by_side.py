@@ -16,7 +16,7 @@ from wanbench.formatting import count, number, percent
 from wanbench.methods.result import Estimate, Result
 from wanbench.methods.tails import quantile_intervals as order
 
-from .trials import RATE, STEPS, SystemTrials, TailTrials
+from .trials import PARTITIONS, RATE, STEPS, SystemTrials, TailTrials
 from .verdicts import VERDICTS, verdicts
 
 SYMBOLS, DASHES = ("circle", "square"), ("solid", "dash")
@@ -228,8 +228,9 @@ def side_by_side(trials: SystemTrials, along: str = RATE, *, q: float = 0.99, **
     """
     Compare the quantile `q` of two systems at each step of the rate or of the number of partitions.
 
-    `along` is "rate_records_per_s" or "partitions"; `at` fixes the other one. Raises MissingDataError: at no step do
-    both systems have trials that count. Raises ParameterError: there are not two systems.
+    `along` is "rate_records_per_s" or "partitions"; `at` fixes the other one. Raises MissingDataError: both systems
+    have trials that count at no step, or with only one number of partitions. Raises ParameterError: there are not two
+    systems.
     """
     if len(trials.systems) != 2:
         raise refusal("systems", ", ".join(trials.systems), "two of them")
@@ -244,6 +245,8 @@ def side_by_side(trials: SystemTrials, along: str = RATE, *, q: float = 0.99, **
         points += [trials.stepped(name, **where) for name in trials.systems]
     if not pairs:
         raise MissingDataError(f"no step of {STEPS[along]} has trials of both systems that count.")
+    if along == PARTITIONS and len(pairs) == 1:
+        raise MissingDataError("the trials that count have only one number of partitions.")
     points = pd.concat(points, ignore_index=True)
     points = points.assign(step=points[along], latency_ms=[tail.quantile(q) for tail in points["tail"]])
     judged = verdicts(pairs, q)
