@@ -150,6 +150,7 @@ def test_the_table_has_the_layout_of_the_source(by_rate):
 def test_partitions_are_compared_at_one_rate(trials):
     table = tail_latency.side_by_side(trials, "partitions", rate_records_per_s=1500.0)
     assert [step.step for step in table.steps] == [6, 60]
+    assert table.headline.startswith("From 6 to 60 partitions, p99 of “plain” goes from ")
     assert table.steps[1].a.estimate > table.steps[0].a.estimate
     with pytest.raises(MissingDataError, match="no step of partitions"):
         tail_latency.side_by_side(trials, "partitions", rate_records_per_s=7.0)

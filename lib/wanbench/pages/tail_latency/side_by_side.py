@@ -78,6 +78,8 @@ class SideBySide(Result):
 
     @property
     def headline(self) -> str:
+        if self.along == PARTITIONS:
+            return self.growth
         at = {word: [number(one.step) for one in self.steps if one.verdict == word] for word in ("better", "worse")}
         listed = {word: " and ".join(filter(None, (", ".join(of[:-1]), of[-1]))) for word, of in at.items() if of}
         parts = [f"{word} at {steps} {self.unit}" for word, steps in listed.items()]
@@ -101,14 +103,19 @@ class SideBySide(Result):
             most = max(len(each.tails) for step in self.steps for each in step.tails)
             few = f"trials are too few or too short (at most {most} of each)"
             text = f"{p} of “{b}” and of “{a}” cannot be compared at any number of {self.unit}, because {few}."
-        if len(self.steps) > 1:
-            grown = [
-                f"“{name}” goes from {_value(ones[0])} to {_value(ones[-1])}{self._lowest(ones)}"
-                for name, *ones in ((a, *(step.a for step in self.steps)), (b, *(step.b for step in self.steps)))
-            ]
-            span = f"{number(self.steps[0].step)} to {number(self.steps[-1].step)} {self.unit}"
-            text += f" From {span}, {p} of {', and that of '.join(grown)}."
-        return text
+        return f"{text} {self.growth}".rstrip()
+
+    @property
+    def growth(self) -> str:
+        """How the percentile of each system changes from the first step to the last; "" if there is only one."""
+        if len(self.steps) == 1:
+            return ""
+        grown = []
+        for k, name in enumerate(self.names):
+            ones = [(step.a, step.b)[k] for step in self.steps]
+            grown.append(f"“{name}” goes from {_value(ones[0])} to {_value(ones[-1])}{self._lowest(ones)}")
+        span = f"{number(self.steps[0].step)} to {number(self.steps[-1].step)} {self.unit}"
+        return f"From {span}, {order.name(self.q)} of {', and that of '.join(grown)}."
 
     def _lowest(self, ones: list[Estimate]) -> str:
         """Say at which step a system's percentile is lowest, or "" if that is the first or the last step."""
