@@ -113,9 +113,11 @@ class SideBySide(Result):
         grown = []
         for k, name in enumerate(self.names):
             ones = [(step.a, step.b)[k] for step in self.steps]
-            grown.append(f"“{name}” goes from {_value(ones[0])} to {_value(ones[-1])}{self._lowest(ones)}")
+            first, last = (_with_interval(one, f"“{BEYOND}”") for one in (ones[0], ones[-1]))
+            grown.append(f"“{name}” goes from {first} to {last}{self._lowest(ones)}")
         span = f"{number(self.steps[0].step)} to {number(self.steps[-1].step)} {self.unit}"
-        return f"From {span}, {order.name(self.q)} of {', and that of '.join(grown)}."
+        level = self.steps[0].a.formatted_level
+        return f"From {span}, {order.name(self.q)} of {', and that of '.join(grown)}, with {level} intervals."
 
     def _lowest(self, ones: list[Estimate]) -> str:
         """Say at which step a system's percentile is lowest, or "" if that is the first or the last step."""
@@ -210,10 +212,6 @@ class SideBySide(Result):
             caption=str(self),
             table=self.table(),
         )
-
-
-def _value(one: Estimate) -> str:
-    return one.formatted if isfinite(one.estimate) else f"“{BEYOND}”"
 
 
 def _bound(ratio: Estimate) -> str:
